@@ -23,6 +23,7 @@ pub(crate) struct Lmdb;
 struct Opened {
     env: Env,
     keys: Database<Bytes, Bytes>,
+    settings: String,
 }
 
 /// Addresses that are kept free for the file. It grows as it is written.
@@ -48,7 +49,13 @@ impl Engine for Lmdb {
         let mut transaction = env.write_txn().map_err(failed)?;
         let keys = env.create_database(&mut transaction, None).map_err(failed)?;
         transaction.commit().map_err(failed)?;
-        Ok(Box::new(Opened { env, keys }))
+        let settings = format!(
+            "LMDB, heed {}; a B-tree, pages of 4096 bytes, mapped; no filter; the system's cache, which it cannot limit to {} MiB; no \
+             compression; no log: a put is a transaction that is durable with the next flush; else defaults",
+            version_of("heed"),
+            settings.block_cache_bytes >> 20,
+        );
+        Ok(Box::new(Opened { env, keys, settings }))
     }
 }
 
@@ -79,11 +86,7 @@ impl Opened {
 
 impl Peer for Opened {
     fn settings(&self) -> String {
-        format!(
-            "LMDB, heed {}; a B-tree, pages of 4096 bytes, mapped; no filter; the system's cache, whatever is asked for, no \
-             compression; no log: a put is a transaction that is durable with the next flush; else defaults",
-            version_of("heed"),
-        )
+        self.settings.clone()
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {

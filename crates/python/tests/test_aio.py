@@ -90,12 +90,28 @@ def test_cancelled_calls_keep_their_places_until_a_thread_is_free(
     asyncio.run(main())
 
 
-def test_a_store_serves_one_loop_after_another(tmp_path: Path) -> None:
+def test_a_store_serves_one_loop_after_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    free = threading.Event()
+
+    async def puts(db: trommel.AsyncStore, first: int) -> None:
+        await asyncio.gather(*(db.put(b"%d" % (first + at), b"") for at in range(8)))
+
+    async def leaves_one(db: trommel.AsyncStore) -> None:
+        calls = [db.call(free.wait, 60), db.put(b"never", b""), db.put(b"never", b"")]
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*calls), 0.05)
+
     with trommel.open(tmp_path / "store") as store:
-        served = trommel.AsyncStore(store, threads=2, queue=2)
-        for at in range(8):
-            asyncio.run(served.put(b"%d" % at, b""))
-        assert store.count() == 8
+        db = trommel.AsyncStore(store, threads=1, queue=1)
+        for loop in range(3):
+            asyncio.run(puts(db, 10 * loop))
+        asyncio.run(leaves_one(db))
+        threading.Timer(0.1, free.set).start()
+        asyncio.run(asyncio.wait_for(puts(db, 100), 60))
+        assert store.count() == 32
+    assert [it for it in caplog.records if "never retrieved" in it.getMessage()] == []
 
 
 def test_events_are_logged(tmp_path: Path) -> None:

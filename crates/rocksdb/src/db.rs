@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -23,7 +23,8 @@ use crate::filter::Filter;
 use crate::image;
 use crate::keys::SortedKeys;
 use crate::options::{DoorOptions, DoorState};
-use crate::options_file::{Rules, rules_of};
+use crate::options_file::{Rules, have_snapshots, rules_of};
+use crate::pause::{Rule, is_broken};
 use crate::read_options::ReadOptions;
 use crate::worker::{self, Worker};
 
@@ -55,6 +56,9 @@ pub(crate) struct Shared<B> {
     pub(crate) bell: Arc<Bell>,
     /// Whether the worker is to end.
     pub(crate) is_stopped: AtomicBool,
+    /// Whether the log may have writes that no scan has seen: some failed, or were made by others.
+    has_unseen_writes: AtomicBool,
+    has_snapshots: AtomicBool,
 }
 
 impl<B> Shared<B> {
@@ -215,11 +219,12 @@ impl<B: Base> DoorDb<B> {
         let db = open(families)?;
         image::remove_all(path);
         let (bell, mut rules) = (Arc::new(Bell::default()), rules_of(path));
-        let since = db.last_sequence_number();
+        let has_snapshots = have_snapshots(&rules);
+        let since = if has_snapshots { db.last_sequence_number() } else { 0 };
         let mut doors = HashMap::new();
         for name in names {
             let id = db.cf_handle(&name).map_or(0, |family| id_of(&family));
-            let rules = rules.remove(&name).unwrap_or_default();
+            let rules = rules.remove(&name).filter(|_| has_snapshots).unwrap_or_default();
             let kept = kept.remove(&(id, name.clone())).filter(|_| rules.is_bytewise);
             let filter = kept.and_then(|kept| kept.into_filter(since, door_options.bits_per_key));
             let door = Door::new((name, id), rules, (door_options, Arc::clone(&bell)), filter);
@@ -231,6 +236,8 @@ impl<B: Base> DoorDb<B> {
             doors: RwLock::new(doors),
             bell,
             is_stopped: AtomicBool::new(false),
+            has_unseen_writes: AtomicBool::new(false),
+            has_snapshots: AtomicBool::new(has_snapshots),
         });
         let worker = Worker::start(&shared);
         Ok(DoorDb {
@@ -271,8 +278,9 @@ impl<B: Base> DoorDb<B> {
         let filters: Vec<(Arc<Door>, Arc<Filter>)> = filters.collect();
         let path = shared.db.path().to_path_buf();
         let Ok(shared) = Arc::try_unwrap(shared) else { return };
+        let may_lack_keys = shared.has_unseen_writes.load(Ordering::SeqCst);
         drop(shared); // RocksDB closes: its files stay as they are from here on.
-        if self.options.is_kept {
+        if self.options.is_kept && (!may_lack_keys || is_broken(Rule::Failing)) {
             let filters = filters.iter().map(|(door, filter)| (door.id, &door.name[..], &**filter));
             image::write_all(&path, filters);
         }
@@ -293,6 +301,20 @@ impl<B: Base> DoorDb<B> {
 
     pub(crate) fn inner(&self) -> &B {
         &self.shared().db
+    }
+
+    /// What a write was answered. One that failed may be in the log all the same: then it comes back
+    /// when the log is read, at the next opening, which scans.
+    pub(crate) fn told<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
+        if written.is_err() {
+            self.shared().has_unseen_writes.store(true, Ordering::SeqCst);
+        }
+        written
+    }
+
+    /// Whether RocksDB makes snapshots: it does not where values are written over in memory.
+    pub(crate) fn has_snapshots(&self) -> bool {
+        self.shared().has_snapshots.load(Ordering::SeqCst)
     }
 
     pub(crate) fn default_door(&self) -> &Door {
@@ -317,14 +339,14 @@ impl<B: Base> DoorDb<B> {
     /// that sleep are woken.
     pub fn wait_for_doors(&self, at_most: Duration) -> bool {
         const STEP: Duration = Duration::from_millis(1);
-        let end = Instant::now() + at_most;
+        let end = Instant::now().checked_add(at_most);
         loop {
             let doors = self.shared().doors();
             let waiting = doors.iter().filter(|door| !door.is_settled());
             if waiting.inspect(|door| door.wake()).count() == 0 {
                 return true;
             }
-            if Instant::now() >= end {
+            if end.is_some_and(|end| Instant::now() >= end) {
                 return false;
             }
             std::thread::sleep(STEP);
@@ -332,11 +354,13 @@ impl<B: Base> DoorDb<B> {
     }
 
     /// Calls `act` with the database itself. Doors deny nothing from before until a scan of all
-    /// keys has ended after it: whatever it writes, it breaks no answer.
+    /// keys has ended after it: whatever it writes, it breaks no answer. The next opening scans, too.
     pub fn unguarded<T>(&self, act: impl FnOnce(&B) -> T) -> T {
         let tickets: Vec<Ticket<Arc<Door>>> =
             self.shared().doors().into_iter().map(Ticket::lapse).collect();
         let result = act(self.inner());
+        // Of writes of its own that failed nobody tells.
+        self.shared().has_unseen_writes.store(true, Ordering::SeqCst);
         drop(tickets);
         self.shared().bell.ring();
         result
@@ -357,7 +381,13 @@ impl<B: Base> DoorDb<B> {
         let name = name.as_ref();
         self.inner().create_cf(name, options)?;
         let Some(family) = self.inner().cf_handle(name) else { return Ok(()) };
-        let rules = rules_of(self.path()).remove(name).unwrap_or_default();
+        let mut rules = rules_of(self.path());
+        if !have_snapshots(&rules) {
+            self.shared().has_snapshots.store(false, Ordering::SeqCst);
+            self.shared().doors().iter().for_each(|door| door.shut());
+            rules.clear();
+        }
+        let rules = rules.remove(name).unwrap_or_default();
         let empty = || {
             let since = self.inner().last_sequence_number();
             Filter::of(&SortedKeys::default(), self.options.bits_per_key, since)
@@ -371,15 +401,13 @@ impl<B: Base> DoorDb<B> {
 
     /// See [`rocksdb::DB::drop_cf`].
     pub fn drop_cf(&self, name: &str) -> Result<(), Error> {
+        let id = self.inner().cf_handle(name).map(|family| id_of(&family));
         self.inner().drop_cf(name)?;
         let mut doors = self.shared().doors.write().unwrap_or_else(PoisonError::into_inner);
-        doors.retain(|_, door| {
-            let is_kept = door.name != name;
-            if !is_kept {
-                door.shut();
-            }
-            is_kept
-        });
+        // By its number: meanwhile another family may have the name.
+        if let Some(door) = id.and_then(|id| doors.remove(&id)) {
+            door.shut();
+        }
         Ok(())
     }
 

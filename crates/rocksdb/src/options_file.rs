@@ -15,6 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Rules {
     /// Bytes order them, without times of the user behind.
     pub(crate) is_bytewise: bool,
+    /// Values are written over in memory: RocksDB then has no snapshots, of no family.
+    pub(crate) is_overwritten: bool,
     /// Bytes of the fixed prefix, if that is the extractor; else 0.
     prefix_bytes: AtomicUsize,
 }
@@ -41,6 +43,11 @@ pub(crate) fn rules_of(database: &Path) -> HashMap<String, Rules> {
     text.as_deref().map(read_rules).unwrap_or_default()
 }
 
+/// Whether RocksDB makes snapshots for families of these rules. Without them nothing is scanned.
+pub(crate) fn have_snapshots(rules: &HashMap<String, Rules>) -> bool {
+    !rules.values().any(|rules| rules.is_overwritten)
+}
+
 fn read_rules(text: &str) -> HashMap<String, Rules> {
     let (mut rules, mut family) = (HashMap::<String, Rules>::new(), None);
     for line in text.lines().map(str::trim) {
@@ -51,6 +58,7 @@ fn read_rules(text: &str) -> HashMap<String, Rules> {
             let rules = rules.entry(family.clone()).or_default();
             match name {
                 "comparator" => rules.is_bytewise = value == "leveldb.BytewiseComparator",
+                "inplace_update_support" => rules.is_overwritten = value == "true",
                 "prefix_extractor" => *rules.prefix_bytes.get_mut() = fixed_prefix(value),
                 _ => {}
             }
@@ -76,7 +84,7 @@ mod tests {
     fn families_have_their_own_rules() {
         let text = "[DBOptions]\n  comparator=none\n[CFOptions \"default\"]\n  \
                     prefix_extractor=rocksdb.FixedPrefix.4\n  \
-                    comparator=leveldb.BytewiseComparator\n\
+                    comparator=leveldb.BytewiseComparator\n  inplace_update_support=false\n\
                     [TableOptions/BlockBasedTable \"default\"]\n  prefix_extractor=x\n\
                     [CFOptions \"back\"]\n  comparator=rocksdb.ReverseBytewiseComparator\n  \
                     prefix_extractor={id=rocksdb.FixedPrefix;length=7;}\n\

@@ -37,6 +37,8 @@ pub(crate) enum Rule {
     Lapses,
     /// A file is taken only where the folder is as it was left.
     Folder,
+    /// No filter is kept for the next opening once a write has failed: the log may have it.
+    Failing,
     /// A key is noted before it is written.
     Noting,
     /// What a transaction has written is noted before it is committed.

@@ -18,7 +18,9 @@ pub struct Snapshot<'a, B: Base = RocksDb> {
 impl<'a, B: Base> Snapshot<'a, B> {
     pub(crate) fn new(db: &'a DoorDb<B>) -> Snapshot<'a, B> {
         let inner = SnapshotWithThreadMode::new(db.inner());
-        Snapshot { db, sequence_number: inner.sequence_number(), inner }
+        // Where RocksDB makes none, it has no number to ask for.
+        let sequence_number = if db.has_snapshots() { inner.sequence_number() } else { 0 };
+        Snapshot { db, sequence_number, inner }
     }
 
     pub(crate) fn inner(&self) -> &SnapshotWithThreadMode<'a, B> {

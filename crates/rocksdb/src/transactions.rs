@@ -27,7 +27,8 @@ pub type TransactionDb = DoorDb<RocksTransactionDb>;
 
 /// A transaction: it has the methods of [`rocksdb::Transaction`].
 ///
-/// It ends with [`Transaction::commit`], or is rolled back when it is dropped. Reads within it see
+/// It ends with [`Transaction::commit`], or is rolled back when it is dropped, unless it is prepared:
+/// then it waits in [`TransactionDb::prepared_transactions`] of the next opening. Reads within it see
 /// its own writes, and ask no door.
 pub struct Transaction<'db, B: Base> {
     db: &'db DoorDb<B>,
@@ -40,7 +41,7 @@ impl<'db, B: Base> Transaction<'db, B> {
         let batch = self.inner.get_writebatch();
         let is_noted = !pause::is_broken(Rule::Committing);
         let _tickets = is_noted.then(|| self.db.noted_batch(batch.data()));
-        self.inner.commit()
+        self.db.told(self.inner.commit())
     }
 }
 

@@ -43,7 +43,7 @@ impl<B: Base> DoorDb<B> {
         options: &WriteOptions,
     ) -> Result<(), Error> {
         let _ticket = noted(self.default_door(), key.as_ref());
-        self.inner().put_opt(key.as_ref(), value.as_ref(), options)
+        self.told(self.inner().put_opt(key.as_ref(), value.as_ref(), options))
     }
 
     /// See [`rocksdb::DB::put_cf`].
@@ -65,7 +65,7 @@ impl<B: Base> DoorDb<B> {
         options: &WriteOptions,
     ) -> Result<(), Error> {
         let _ticket = noted(family.door(), key.as_ref());
-        self.inner().put_cf_opt(family, (key.as_ref(), value.as_ref()), options)
+        self.told(self.inner().put_cf_opt(family, (key.as_ref(), value.as_ref()), options))
     }
 
     /// See [`rocksdb::DB::merge`].
@@ -81,7 +81,7 @@ impl<B: Base> DoorDb<B> {
         options: &WriteOptions,
     ) -> Result<(), Error> {
         let _ticket = noted(self.default_door(), key.as_ref());
-        self.inner().merge_opt(key.as_ref(), value.as_ref(), options)
+        self.told(self.inner().merge_opt(key.as_ref(), value.as_ref(), options))
     }
 
     /// See [`rocksdb::DB::merge_cf`].
@@ -103,7 +103,7 @@ impl<B: Base> DoorDb<B> {
         options: &WriteOptions,
     ) -> Result<(), Error> {
         let _ticket = noted(family.door(), key.as_ref());
-        self.inner().merge_cf_opt(family, (key.as_ref(), value.as_ref()), options)
+        self.told(self.inner().merge_cf_opt(family, (key.as_ref(), value.as_ref()), options))
     }
 
     /// See [`rocksdb::DB::delete`].
@@ -244,7 +244,7 @@ impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::write_opt`].
     pub fn write_opt(&self, batch: B::Batch, options: &WriteOptions) -> Result<(), Error> {
         let _tickets = self.noted_batch(B::bytes_of(&batch));
-        self.inner().write_opt(batch, options)
+        self.told(self.inner().write_opt(batch, options))
     }
 
     /// See [`rocksdb::DB::write_without_wal`].
@@ -363,7 +363,7 @@ macro_rules! ranges_and_files {
             ) -> Result<(), Error> {
                 let paths = owned(paths);
                 let _ticket = self.noted_files(self.default_door(), &paths);
-                self.inner().ingest_external_file_opts(options, paths)
+                self.told(self.inner().ingest_external_file_opts(options, paths))
             }
 
             /// See [`rocksdb::DB::ingest_external_file_cf`]. The files are read before.
@@ -388,7 +388,7 @@ macro_rules! ranges_and_files {
             ) -> Result<(), Error> {
                 let paths = owned(paths);
                 let _ticket = self.noted_files(family.door(), &paths);
-                self.inner().ingest_external_file_cf_opts(family, options, paths)
+                self.told(self.inner().ingest_external_file_cf_opts(family, options, paths))
             }
         }
     };

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import enum
 import functools
 import itertools
 import os
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
@@ -40,16 +42,20 @@ class _Call(Generic[_T]):
         self.function = function
         self.is_wanted = True
 
-    def __call__(self) -> _T:
-        if not self.is_wanted:
-            raise concurrent.futures.CancelledError
-        return self.function()
+    def __call__(self) -> _T | None:
+        return self.function() if self.is_wanted else None
+
+
+def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    """Has a loop call something, unless it is closed: then nobody waits in it."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(what)
 
 
 class AsyncStore:
     """A store whose calls are made by a pool of threads, for asyncio.
 
-    At most `queue` calls wait or run at once; further callers wait in their coroutines. A call
+    At most `queue` calls of a loop wait or run at once; further callers wait in their coroutines. A call
     that is cancelled is made all the same if a thread has begun it, and has its place until then.
 
     >>> import asyncio, tempfile, trommel
@@ -70,7 +76,11 @@ class AsyncStore:
             raise ValueError("at least one thread, and a queue of at least one call")
         #: The store itself, for calls that do not wait.
         self.store = store
-        self._room = asyncio.Semaphore(queue)
+        self._queue = queue
+        #: Of each loop its own: whoever waits, waits in one.
+        self._rooms: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            weakref.WeakKeyDictionary()
+        )
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, "trommel-async")
 
     @classmethod
@@ -93,26 +103,24 @@ class AsyncStore:
     ) -> _T:
         """Makes any call on a thread of the pool, such as `call(db.store.compact)`."""
         loop = asyncio.get_running_loop()
+        room = self._rooms.setdefault(loop, asyncio.Semaphore(self._queue))
         call = _Call(functools.partial(function, *args, **kwargs))
-        await self._room.acquire()
+        await room.acquire()
         try:
             made = self._pool.submit(call)
         except BaseException:
-            self._room.release()
+            room.release()
             raise
         # It has its place until a thread is done with it, also when nobody waits for it any more.
-        made.add_done_callback(lambda _: self._make_room(loop))
+        made.add_done_callback(lambda _: _tell(loop, room.release))
+        answer = asyncio.wrap_future(made)
+        # What nobody waits for any more is nobody's error.
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            return await asyncio.shield(asyncio.wrap_future(made))
+            return cast("_T", await asyncio.shield(answer))
         except asyncio.CancelledError:
             call.is_wanted = False
             raise
-
-    def _make_room(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            loop.call_soon_threadsafe(self._room.release)
-        except RuntimeError:  # The loop is closed, so that nobody waits in it.
-            self._room.release()
 
     async def get(self, key: BytesLike) -> bytes | None:
         """The value of a key; None if it has none. What is in memory takes no thread."""

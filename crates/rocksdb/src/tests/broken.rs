@@ -23,6 +23,7 @@ fn broken_rules_are_noticed() {
         (Rule::Since, "tests::rules::snapshots_and_iterators_keep_what_a_later_scan_has_forgotten"),
         (Rule::Lapses, "tests::rules::what_is_written_behind_the_doors_is_found"),
         (Rule::Folder, "tests::files::what_others_wrote_meanwhile_is_found"),
+        (Rule::Failing, "tests::files::a_write_that_failed_and_is_in_the_log_is_found"),
         (Rule::Noting, "tests::orders::a_key_is_not_denied_from_before_it_is_written"),
         (Rule::Committing, "tests::transactions::what_is_committed_is_not_denied_from_before"),
         (Rule::Recents, "tests::orders::a_key_is_not_denied_from_before_it_is_written"),

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rocksdb::SstFileWriter;
+use rocksdb::{SstFileWriter, TransactionDBOptions, WriteBatch};
 
-use super::{Numbers, count, options, wait};
-use crate::{Db, RocksDb};
+use super::{Numbers, count, options, scan_anew, wait};
+use crate::{Db, RocksDb, TransactionDb};
 
 const KEYS: u64 = 3000;
 
@@ -119,4 +119,51 @@ fn a_copy_of_the_folder_is_taken_as_it_is() {
         db.create_checkpoint(&checkpoint).expect("made");
     }
     assert!(!check(&checkpoint, KEYS));
+}
+
+/// With writes in a pipeline the log has a batch before it is known that a family of it is gone.
+#[test]
+fn a_write_that_failed_and_is_in_the_log_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = options();
+    options.set_enable_pipelined_write(true);
+    {
+        let db = Db::open_cf(&options, folder.path(), ["other"]).expect("it opens");
+        (0..KEYS).for_each(|at| db.put(key(at), b"value").expect("written"));
+        wait(&db);
+        let mut batch = WriteBatch::default();
+        batch.put(b"in the log", b"value");
+        batch.put_cf(&db.cf_handle("other").expect("it was made"), b"key", b"value");
+        db.drop_cf("other").expect("dropped");
+        assert!(db.write(batch).is_err());
+        scan_anew(&db);
+        assert_eq!(db.get(b"in the log").expect("read"), None);
+    }
+    let db = Db::open(&options, folder.path()).expect("it opens");
+    assert!(db.inner().get(b"in the log").expect("read").is_some(), "the log was read");
+    assert!(db.get(b"in the log").expect("read").is_some());
+}
+
+/// Where it writes over values in memory, RocksDB has no snapshots, and so no scan has a moment.
+#[test]
+fn a_database_without_snapshots_is_passed_on() {
+    let [one, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let mut options = options();
+    options.set_inplace_update_support(true);
+    options.set_allow_concurrent_memtable_write(false);
+    let db = Db::open(&options, one.path()).expect("it opens");
+    let locks = TransactionDBOptions::default();
+    let locking = TransactionDb::open(&options, &locks, other.path()).expect("it opens");
+    for at in 0..100 {
+        db.put(key(at), b"value").expect("written");
+        locking.put(key(at), b"value").expect("written");
+    }
+    wait(&db);
+    wait(&locking);
+    assert_eq!(db.snapshot().sequence_number(), 0);
+    for at in 0..200 {
+        assert_eq!(db.get(key(at)).expect("read").is_some(), at < 100);
+        assert_eq!(locking.get(key(at)).expect("read").is_some(), at < 100);
+    }
+    assert!(!db.door_state().is_able && !locking.door_state().is_able);
 }

@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rocksdb::{SstFileWriter, WriteBatch, WriteBatchWithTransaction};
+use rocksdb::{SstFileWriter, TransactionDBOptions, WriteBatch, WriteBatchWithTransaction};
 
 use super::{Numbers, count, options, wait};
-use crate::{Base, Db, DoorDb, OptimisticTransactionDb, RocksDb};
+use crate::{Base, Db, DoorDb, OptimisticTransactionDb, RocksDb, TransactionDb};
 
 const FOLDER: &str = "TROMMEL_KILLED_FOLDER";
 const TRANSACTS: &str = "TROMMEL_KILLED_TRANSACTS";
+const LOCKS: &str = "TROMMEL_KILLED_LOCKS";
 const CLOSES: &str = "TROMMEL_KILLED_CLOSES";
 const ROUNDS: u64 = 10;
 
@@ -98,23 +99,31 @@ impl Writes for Db {
     }
 }
 
-impl Writes for OptimisticTransactionDb {
-    fn write(&self, at: u64, _scratch: &Path) -> u64 {
-        let transaction = self.transaction();
-        transaction.put(key(at), b"committed").expect("written");
-        transaction.merge(key(at + 1), b"merged").expect("written");
-        transaction.put(gone(at), b"gone").expect("written");
-        transaction.commit().expect("nobody else writes");
-        let other = self.transaction();
-        other.delete(gone(at)).expect("written");
-        other.put(key(at + 2), b"committed").expect("written");
-        other.commit().expect("nobody else writes");
-        let mut batch = WriteBatchWithTransaction::<true>::default();
-        batch.put(key(at + 3), b"batch");
-        self.write(batch).expect("written");
-        4
-    }
+/// Four keys more, of transactions and of a batch, and one that is gone at the end.
+macro_rules! write_in_transactions {
+    ($kind:ty) => {
+        impl Writes for $kind {
+            fn write(&self, at: u64, _scratch: &Path) -> u64 {
+                let transaction = self.transaction();
+                transaction.put(key(at), b"committed").expect("written");
+                transaction.merge(key(at + 1), b"merged").expect("written");
+                transaction.put(gone(at), b"gone").expect("written");
+                transaction.commit().expect("nobody else writes");
+                let other = self.transaction();
+                other.delete(gone(at)).expect("written");
+                other.put(key(at + 2), b"committed").expect("written");
+                other.commit().expect("nobody else writes");
+                let mut batch = WriteBatchWithTransaction::<true>::default();
+                batch.put(key(at + 3), b"batch");
+                self.write(batch).expect("written");
+                4
+            }
+        }
+    };
 }
+
+write_in_transactions!(OptimisticTransactionDb);
+write_in_transactions!(TransactionDb);
 
 /// Writes until it is killed; `closes`: and closes the database each 300 keys.
 fn write_on<B: Base>(folder: &Path, closes: bool, open: impl Fn(PathBuf) -> DoorDb<B>) -> !
@@ -131,7 +140,9 @@ where
         let end = if closes { at + 300 } else { u64::MAX };
         while at < end {
             let more = Writes::write(&db, at, folder);
-            assert!(db.get(key(at + more - 1)).expect("read").is_some());
+            for at in at..at + more {
+                assert!(db.get(key(at)).expect("read").is_some(), "{at}, just written");
+            }
             assert_eq!(db.get(gone(at)).expect("read"), None);
             at += more;
             told.tell(0, at);
@@ -149,6 +160,11 @@ fn the_process_that_is_killed() {
     let closes = std::env::var_os(CLOSES).is_some();
     if std::env::var_os(TRANSACTS).is_some() {
         let open = |path| OptimisticTransactionDb::open(&options(), path).expect("it opens");
+        write_on(folder, closes, open)
+    }
+    if std::env::var_os(LOCKS).is_some() {
+        let locks = TransactionDBOptions::default();
+        let open = |path| TransactionDb::open(&options(), &locks, path).expect("it opens");
         write_on(folder, closes, open)
     }
     write_on(folder, closes, |path| Db::open(&options(), path).expect("it opens"))
@@ -197,6 +213,7 @@ fn all_that_was_acknowledged_is_found() {
 #[test]
 fn all_that_was_committed_is_found() {
     kill_while_it_writes(&[TRANSACTS]);
+    kill_while_it_writes(&[LOCKS]);
 }
 
 /// Closing writes the filters: whatever of them is there, no answer is wrong.

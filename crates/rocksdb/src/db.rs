@@ -303,8 +303,8 @@ impl<B: Base> DoorDb<B> {
         &self.shared().db
     }
 
-    /// What a write was answered. One that failed may be in the log all the same: then it comes back
-    /// when the log is read, at the next opening, which scans.
+    /// What a write was answered. One that failed may be in the log all the same: then it comes
+    /// back when the log is read, at the next opening, which scans.
     pub(crate) fn told<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
         if written.is_err() {
             self.shared().has_unseen_writes.store(true, Ordering::SeqCst);
@@ -354,7 +354,8 @@ impl<B: Base> DoorDb<B> {
     }
 
     /// Calls `act` with the database itself. Doors deny nothing from before until a scan of all
-    /// keys has ended after it: whatever it writes, it breaks no answer. The next opening scans, too.
+    /// keys has ended after it: whatever it writes, it breaks no answer. The next opening scans,
+    /// too.
     pub fn unguarded<T>(&self, act: impl FnOnce(&B) -> T) -> T {
         let tickets: Vec<Ticket<Arc<Door>>> =
             self.shared().doors().into_iter().map(Ticket::lapse).collect();

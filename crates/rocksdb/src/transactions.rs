@@ -27,9 +27,9 @@ pub type TransactionDb = DoorDb<RocksTransactionDb>;
 
 /// A transaction: it has the methods of [`rocksdb::Transaction`].
 ///
-/// It ends with [`Transaction::commit`], or is rolled back when it is dropped, unless it is prepared:
-/// then it waits in [`TransactionDb::prepared_transactions`] of the next opening. Reads within it see
-/// its own writes, and ask no door.
+/// It ends with [`Transaction::commit`], or is rolled back when it is dropped, unless it is
+/// prepared: then it waits in [`TransactionDb::prepared_transactions`] of the next opening. Reads
+/// within it see its own writes, and ask no door.
 pub struct Transaction<'db, B: Base> {
     db: &'db DoorDb<B>,
     inner: rocksdb::Transaction<'db, B>,

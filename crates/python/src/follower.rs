@@ -42,6 +42,7 @@ pub(crate) struct Follower {
 /// >>> folder = tempfile.mkdtemp()
 /// >>> with trommel.open(folder) as store, trommel.follow(folder) as follower:
 /// ...     store.put(b"drum", b"turns")
+/// ...     store.flush()
 /// ...     follower.get(b"drum"), follower.catch_up(), follower.get(b"drum")
 /// (None, True, b'turns')
 #[pyfunction]

@@ -78,6 +78,8 @@ def test_cancelled_calls_keep_their_places_until_a_thread_is_free(
         store = trommel.open(tmp_path / "store")
         async with trommel.AsyncStore(store, threads=1, queue=2) as db:
             first = asyncio.create_task(db.call(free.wait, 60))
+            while submitted[0] == 0:
+                await asyncio.sleep(0)
             for at in range(10):
                 with pytest.raises(asyncio.TimeoutError):
                     await asyncio.wait_for(db.put(b"%d" % at, b""), 0.01)

@@ -3,7 +3,9 @@
 //! ```text
 //! queue --request--> pool -> thread: read -> the queue's mailbox -> collect
 //! ```
-//! Invariant: each request is answered exactly once, even if its thread panics.
+//! Invariants: each request is answered exactly once, even if its thread panics. In a forked child
+//! a mailbox is left as it is: a thread that is not there may be putting something into it, for
+//! which dropping it would wait for ever.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,24 +18,34 @@ use crate::sync::Arc;
 
 /// Reads that the threads of the pool run.
 pub(crate) struct PoolQueue {
-    done: Receiver<Completed>,
-    /// Of which each read has a copy.
-    mailbox: Sender<Completed>,
+    /// Where reads are put, of which each has a copy, and where they are collected. Some, until it
+    /// is dropped.
+    mailbox: Option<(Sender<Completed>, Receiver<Completed>)>,
     /// Reads that were submitted and not collected yet.
     under_way: usize,
+    /// The process whose threads read.
+    process: u32,
 }
 
 impl Default for PoolQueue {
     fn default() -> Self {
-        let (mailbox, done) = channel();
-        PoolQueue { done, mailbox, under_way: 0 }
+        PoolQueue { mailbox: Some(channel()), under_way: 0, process: std::process::id() }
+    }
+}
+
+impl Drop for PoolQueue {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            std::mem::forget(self.mailbox.take());
+        }
     }
 }
 
 impl PoolQueue {
     pub(crate) fn push(&mut self, request: Request) {
+        let Some((mailbox, _)) = &self.mailbox else { return };
         self.under_way += 1;
-        let mailbox = self.mailbox.clone();
+        let mailbox = mailbox.clone();
         io_threads::spawn(move || {
             // Without an answer the queue would wait for ever.
             let panicked = |_| Err(io::Error::other("the thread that was to read it has panicked"));
@@ -54,7 +66,8 @@ impl ReadQueue for PoolQueue {
         if self.under_way == 0 {
             return None;
         }
-        let done = if wait { self.done.recv().ok() } else { self.done.try_recv().ok() };
+        let (_, done) = self.mailbox.as_ref()?;
+        let done = if wait { done.recv().ok() } else { done.try_recv().ok() };
         self.under_way -= usize::from(done.is_some());
         done
     }
@@ -92,5 +105,19 @@ mod tests {
         tags.sort_unstable();
         assert!(tags.into_iter().eq(0..3 * THREADS_MAX as u64));
         assert!(thread_count() <= THREADS_MAX);
+    }
+
+    // A child that was forked while a thread put a read into a mailbox hung when it dropped that.
+    #[test]
+    fn a_forked_child_leaves_the_mailbox_as_it_is() {
+        let completed = || Completed { tag: 1, bytes: Ok(Vec::new().into()) };
+        for is_forked in [false, true] {
+            let mut queue = PoolQueue::default();
+            let (mailbox, _) = queue.mailbox.as_ref().expect("it is not dropped");
+            let mailbox = mailbox.clone();
+            queue.process += u32::from(is_forked);
+            drop(queue);
+            assert_eq!(mailbox.send(completed()).is_ok(), is_forked, "somebody could collect it");
+        }
     }
 }

@@ -59,7 +59,7 @@ test_with() {
 cd $package
 versions=() others=()
 for other in python3.12 python3.13 python3.14 "$HOME"/.pyenv/versions/3.1[2-9].*/bin/python; do
-    version=$("$other" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+    version=$("$other" -c 'import ensurepip, sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
     case " ${versions[*]:-} " in *" $version "*) continue ;; esac
     test_with "$other" "$version" >"$CARGO_TARGET_DIR/python-$version.log" 2>&1 &
     versions+=("$version") others+=($!)

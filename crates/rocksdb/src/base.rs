@@ -234,10 +234,6 @@ macro_rules! knowledge_of_files {
             let name = rocksdb::properties::ESTIMATE_NUM_KEYS;
             self.property_int_value_cf(&self.cf_handle(family)?, name).ok()?
         }
-
-        fn last_sequence_number(&self) -> u64 {
-            self.latest_sequence_number()
-        }
     };
 }
 

@@ -12,7 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rocksdb::{AsColumnFamilyRef, ColumnFamilyDescriptor, DB, Error, Options, WriteBatch};
+use rocksdb::{
+    AsColumnFamilyRef, ColumnFamilyDescriptor, DB, Error, ErrorKind, Options, WriteBatch,
+};
 
 use crate::base::{Base, RocksDb};
 use crate::batch;
@@ -303,10 +305,12 @@ impl<B: Base> DoorDb<B> {
         &self.shared().db
     }
 
-    /// What a write was answered. One that failed may be in the log all the same: then it comes
-    /// back when the log is read, at the next opening, which scans.
+    /// What a write was answered. One that failed may be in the log all the same, unless others were
+    /// first: then it comes back when the log is read, at the next opening, which scans.
     pub(crate) fn told<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
-        if written.is_err() {
+        let is_conflict =
+            |error: &Error| matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain);
+        if written.as_ref().is_err_and(|error| !is_conflict(error)) {
             self.shared().has_unseen_writes.store(true, Ordering::SeqCst);
         }
         written

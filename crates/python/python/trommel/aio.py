@@ -103,7 +103,9 @@ class AsyncStore:
     ) -> _T:
         """Makes any call on a thread of the pool, such as `call(db.store.compact)`."""
         loop = asyncio.get_running_loop()
-        room = self._rooms.setdefault(loop, asyncio.Semaphore(self._queue))
+        room = self._rooms.get(loop)
+        if room is None:
+            room = self._rooms[loop] = asyncio.Semaphore(self._queue)
         call = _Call(functools.partial(function, *args, **kwargs))
         await room.acquire()
         try:

@@ -350,3 +350,24 @@ fn transactions_that_collide_are_found_once_they_are_committed() {
     threads::<RocksOptimisticDb>();
     threads::<RocksTransactionDb>();
 }
+
+/// The log has nothing of a commit that came too late: the next opening need not scan.
+#[test]
+fn a_conflict_costs_no_filter() {
+    let folder = tempfile::tempdir().expect("a folder");
+    {
+        let db = RocksOptimisticDb::open_in(folder.path());
+        (0..1000).for_each(|at| db.put(format!("key {at:04}"), b"old").expect("written"));
+        let transaction = db.transaction();
+        transaction.put(b"key 0500", b"late").expect("written");
+        db.put(b"key 0500", b"first").expect("written");
+        let refused = transaction.commit();
+        assert!(refused.is_err_and(|error| is_conflict(&error)));
+        wait(&db);
+    }
+    let db = RocksOptimisticDb::open_in(folder.path());
+    let state = db.door_state();
+    assert!(state.is_open && state.scans == 0, "{state:?}");
+    assert_eq!(db.get(b"key 0500").expect("read").as_deref(), Some(&b"first"[..]));
+    assert_eq!(db.get(b"key 0500 and more").expect("read"), None);
+}

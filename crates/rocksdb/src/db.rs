@@ -305,8 +305,8 @@ impl<B: Base> DoorDb<B> {
         &self.shared().db
     }
 
-    /// What a write was answered. One that failed, but for others that were first, may be in the log
-    /// all the same. It then comes back when the log is read, at the next opening, which scans.
+    /// What a write was answered. One that failed, but for others that were first, may be in the
+    /// log all the same. It then comes back when the log is read, at the next opening, which scans.
     pub(crate) fn told<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
         let is_conflict =
             |error: &Error| matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain);

@@ -60,6 +60,11 @@ impl Counts {
         self.sum(|stripe| &stripe.passed)
     }
 
+    /// All questions.
+    pub(crate) fn answered(&self) -> u64 {
+        self.denied() + self.passed()
+    }
+
     /// Since the last scan.
     pub(crate) fn wasted(&self) -> u64 {
         let all = self.sum(|stripe| &stripe.wasted);

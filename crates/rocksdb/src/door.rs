@@ -40,7 +40,13 @@ const ROOM_MOST: usize = 1 << 15;
 /// Bytes of a key, as long as none has come.
 const KEY_BYTES: usize = 16;
 /// Full lists that wait for the worker. More: it cannot keep up.
-const LISTS_MAX: usize = 12;
+const LISTS_MAX: usize = 16;
+/// Full lists that wait for each other, as the filter is written anew whatever it is given.
+const LISTS_WAITING: usize = 8;
+/// Fewer do if they have such a part of its keys, or if so many questions came since, as a part of
+/// its keys: one of thirty ranges meets a full list for nothing, which costs as much by then.
+const GIVEN_PART: u64 = 8;
+const ASKED_PART: u64 = 128;
 /// Keys that are kept for the filter that is being built.
 const KEPT_MAX: usize = 1 << 24;
 /// Full lists in which nobody asked, before the door falls asleep.
@@ -116,6 +122,8 @@ struct State {
     with_line: u32,
     /// Keys noted when the worker came by.
     seen: (u64, usize),
+    /// Questions before the filter was given keys.
+    answered: u64,
 }
 
 struct Kept {
@@ -169,6 +177,7 @@ impl Door {
             unasked: 0,
             with_line: LISTS_WITH_LINE,
             seen: (0, 0),
+            answered: 0,
         };
         Door {
             name,
@@ -442,7 +451,8 @@ impl Door {
         self.forget(&mut state, Phase::Shut);
     }
 
-    /// Closes a list that has keys and gets none any more, or any list with keys. Whether it did.
+    /// Closes a list that gets no keys any more, or any list with keys. Whether none came since the
+    /// worker was here.
     pub(crate) fn close_quiet(&self, at_once: bool) -> bool {
         let mut state = self.state();
         let view = self.view.load_full();
@@ -454,7 +464,7 @@ impl Door {
             let room = Room { keys: ROOM_LEAST, ..self.room_after(&view, 1) };
             self.open_list(&mut state, &view, room);
         }
-        is_due
+        is_quiet
     }
 
     /// Puts recent keys on the line, so that readers need not.
@@ -465,27 +475,45 @@ impl Door {
         });
     }
 
-    /// Gives the keys of closed lists to the filter, and to the one that is being built.
-    pub(crate) fn absorb(&self) {
+    /// Gives the keys of closed lists to the filter, and to the one that is being built: at once,
+    /// or when that is worth writing the filter anew.
+    pub(crate) fn absorb(&self, at_once: bool) {
         loop {
             let view = self.view.load_full();
-            let [oldest, _, ..] = &view.recents[..] else { return };
-            let keys = oldest.sorted();
+            let [closed @ .., _] = &view.recents[..] else { return };
+            if closed.is_empty() || !at_once && !self.is_worth_giving(&view, closed) {
+                return;
+            }
+            let from_age = self.state().kept.as_ref().map(|kept| kept.from_age);
+            // A scan sees what older lists have.
+            let is_kept = |list: &Recent| from_age.is_some_and(|from| from <= list.age);
+            let mut given = closed.chunk_by(|one, next| is_kept(one) == is_kept(next));
+            let given = given.next().expect("one is closed");
+            let keys = Recent::sorted(given);
             let filter = view.filter.as_ref().map(|filter| Arc::new(filter.with(&keys)));
             let mut state = self.state();
             let now = self.view.load_full();
-            if now.recents.first().is_none_or(|first| !Arc::ptr_eq(first, oldest)) {
+            if now.recents.first().is_none_or(|first| !Arc::ptr_eq(first, &given[0])) {
                 continue; // All was forgotten meanwhile.
             }
-            if let Some(kept) = state.kept.as_mut().filter(|kept| kept.from_age <= oldest.age) {
+            state.answered = self.counts.answered();
+            if let Some(kept) = state.kept.as_mut().filter(|_| is_kept(&given[0])) {
                 let more = keys.len();
                 kept.lists.push(keys);
                 state.kept_keys += more;
             }
             // None takes the filter away but `forget`, which takes the lists, too.
-            let recents = now.recents[1..].to_vec();
+            let recents = now.recents[given.len()..].to_vec();
             self.view.store(Arc::new(View { filter, recents }));
         }
+    }
+
+    /// Whether writing the filter anew costs less than what closed lists pass on for nothing.
+    fn is_worth_giving(&self, view: &View, closed: &[Arc<Recent>]) -> bool {
+        let keys: usize = closed.iter().map(|list| list.len()).sum();
+        let all = view.filter.as_ref().map_or(0, |filter| filter.keys());
+        let is_enough = closed.len() >= LISTS_WAITING || keys as u64 >= all / GIVEN_PART;
+        is_enough || self.counts.answered() - self.state().answered >= all / ASKED_PART
     }
 
     /// Begins a scan, if one is due.
@@ -534,7 +562,7 @@ impl Door {
 
     /// Puts the filter of a scan in the place of the old one.
     pub(crate) fn finish(&self, plan: &Plan, mut filter: Filter) {
-        self.absorb();
+        self.absorb(true);
         let lists = match &mut self.state().kept {
             Some(kept) => std::mem::take(&mut kept.lists),
             None => return,
@@ -555,7 +583,7 @@ impl Door {
         drop(state);
         // The current list may have no line yet.
         self.close_quiet(true);
-        self.absorb();
+        self.absorb(true);
     }
 
     /// The scan failed: another one is made later.
@@ -569,7 +597,7 @@ impl Door {
     /// The filter with all keys that were noted, if there is one. Requires: nobody writes.
     pub(crate) fn whole(&self) -> Option<Arc<Filter>> {
         self.close_quiet(true);
-        self.absorb();
+        self.absorb(true);
         self.look().filter.clone()
     }
 

@@ -24,6 +24,13 @@ const LINE_BITS: usize = 32;
 /// Words of the line that one question looks through. A longer range has a key, most likely.
 const LINE_WORDS_MAX: usize = 4096;
 
+/// Both ends of a range that is asked for. Lists have the same positions, mostly: where the ends
+/// lie is found once.
+pub(crate) struct Ends<'k> {
+    keys: [&'k [u8]; 2],
+    found: Option<(&'k KeyPositions, [u64; 2])>,
+}
+
 /// Hashes and places of keys.
 pub(crate) struct Index {
     hashes: Hashes,
@@ -33,6 +40,20 @@ pub(crate) struct Index {
 struct Line {
     positions: Arc<KeyPositions>,
     bits: Box<[AtomicU64]>,
+}
+
+impl<'k> Ends<'k> {
+    /// From `lower` to `upper`: both are included.
+    pub(crate) fn new(lower: &'k [u8], upper: &'k [u8]) -> Ends<'k> {
+        Ends { keys: [lower, upper], found: None }
+    }
+
+    fn on(&mut self, positions: &'k KeyPositions) -> [u64; 2] {
+        let found = self.found.filter(|(of, _)| std::ptr::eq(*of, positions));
+        let on = found.map_or_else(|| self.keys.map(|key| positions.position(key)), |(_, on)| on);
+        self.found = Some((positions, on));
+        on
+    }
 }
 
 impl Index {
@@ -64,9 +85,9 @@ impl Index {
         self.line.is_some()
     }
 
-    /// False: no key from `lower` to `upper` was added. Both are included.
-    pub(crate) fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
-        self.line.as_ref().is_none_or(|line| line.may_overlap(lower, upper))
+    /// False: no key of the range was added.
+    pub(crate) fn may_overlap<'k>(&'k self, ends: &mut Ends<'k>) -> bool {
+        self.line.as_ref().is_none_or(|line| line.may_overlap(ends.on(&line.positions)))
     }
 
     /// The bytes that it takes.
@@ -95,17 +116,17 @@ fn add_all<'w>(arena: &Arena, words: Range<usize>, place_of: impl Fn(&[u8]) -> P
 }
 
 impl Line {
-    fn bit(&self, key: &[u8]) -> usize {
-        scaled(self.positions.position(key), self.bits.len() * 64)
+    fn bit(&self, position: u64) -> usize {
+        scaled(position, self.bits.len() * 64)
     }
 
     fn place(&self, key: &[u8]) -> Place<'_> {
-        let bit = self.bit(key);
+        let bit = self.bit(self.positions.position(key));
         Place::of(&self.bits[bit / 64], 1 << (bit % 64))
     }
 
-    fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
-        let (first, last) = (self.bit(lower), self.bit(upper));
+    fn may_overlap(&self, ends: [u64; 2]) -> bool {
+        let [first, last] = ends.map(|position| self.bit(position));
         let (from, to) = (first / 64, last / 64);
         if to - from > LINE_WORDS_MAX {
             return true;

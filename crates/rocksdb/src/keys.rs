@@ -41,25 +41,33 @@ pub(crate) struct SortedKeys {
 }
 
 impl SortedKeys {
-    /// Of the first words of an arena, which have `count` keys. Waits for writers that have a place
-    /// and have not written to it yet, which takes them some nanoseconds.
-    pub(crate) fn of(arena: &Arena, words: usize, count: usize) -> SortedKeys {
+    /// Of the first words of some arenas, which have `count` keys together. Waits for writers that
+    /// have a place and have not written to it yet, which takes them some nanoseconds.
+    pub(crate) fn of<'a>(
+        arenas: impl Iterator<Item = (&'a Arena, usize)> + Clone,
+        count: usize,
+    ) -> SortedKeys {
         let (mut bytes, mut order) = (Vec::new(), Vec::with_capacity(count));
-        bytes.reserve_exact(Arena::bytes_of(words));
-        let (mut at, mut read) = (0, ReadKey::new());
-        while at < words {
-            let Some(next) = arena.read(at, &mut read) else {
-                std::thread::yield_now();
-                continue;
-            };
-            order.push((0, bytes.len() as u32, read.bytes().len() as u32));
-            bytes.extend_from_slice(read.bytes());
-            at = next;
+        bytes.reserve_exact(arenas.clone().map(|(_, words)| Arena::bytes_of(words)).sum());
+        for (arena, words) in arenas {
+            let (mut at, mut read) = (0, ReadKey::new());
+            while at < words {
+                let Some(next) = arena.read(at, &mut read) else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                order.push((0, bytes.len() as u32, read.bytes().len() as u32));
+                bytes.extend_from_slice(read.bytes());
+                at = next;
+            }
         }
         let key = |(_, start, len): &(u64, u32, u32)| &bytes[*start as usize..][..*len as usize];
         let shared = shared_by_all(order.iter().map(key));
         order.iter_mut().for_each(|place| place.0 = head_of(&key(place)[shared..]));
-        order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a).cmp(key(b))));
+        // Numbers are compared without a branch: only where they tie are keys looked at.
+        order.sort_unstable_by_key(|place| place.0);
+        let ties = order.chunk_by_mut(|one, next| one.0 == next.0);
+        ties.for_each(|ties| ties.sort_unstable_by(|one, next| key(one).cmp(key(next))));
         let mut keys = KeyList::default();
         order.iter().for_each(|place| keys.push_if_new(key(place)));
         SortedKeys { keys, bytes: bytes.len() }

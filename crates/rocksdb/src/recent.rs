@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trommel_filters::KeyPositions;
 
 use crate::arena::Arena;
-use crate::index::Index;
+use crate::index::{Ends, Index};
 use crate::keys::SortedKeys;
 
 /// Of the cursor.
@@ -185,12 +185,12 @@ impl Recent {
         !self.add_hashes() || self.index.may_have(hash)
     }
 
-    /// False: no key from `lower` to `upper` was noted. Both are included.
-    pub(crate) fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
+    /// False: no key of the range was noted.
+    pub(crate) fn may_overlap<'k>(&'k self, ends: &mut Ends<'k>) -> bool {
         if self.len() == 0 {
             return self.is_asleep();
         }
-        !self.put_on_line(LINE_WORDS) || self.index.may_overlap(lower, upper)
+        !self.put_on_line(LINE_WORDS) || self.index.may_overlap(ends)
     }
 
     /// Adds the hashes of all keys. False: some are not there, as a writer has a place and has not
@@ -225,12 +225,13 @@ impl Recent {
         end >= taken
     }
 
-    /// All keys, sorted, each once. Requires: it is closed. Waits for writers that have a place and
-    /// have not written to it yet, which takes them some nanoseconds.
-    pub(crate) fn sorted(&self) -> SortedKeys {
-        debug_assert!(self.is_closed(), "keys may still come");
-        let all = self.cursor.load(Ordering::SeqCst) & WORDS;
-        SortedKeys::of(&self.arena, all as usize, self.len())
+    /// All keys of some lists, sorted, each once. Requires: these are closed. Waits for writers that
+    /// have a place and have not written to it yet, which takes them some nanoseconds.
+    pub(crate) fn sorted(lists: &[Arc<Recent>]) -> SortedKeys {
+        debug_assert!(lists.iter().all(|list| list.is_closed()), "keys may still come");
+        let words = |list: &Recent| (list.cursor.load(Ordering::SeqCst) & WORDS) as usize;
+        let arenas = lists.iter().map(|list| (&list.arena, words(list)));
+        SortedKeys::of(arenas, lists.iter().map(|list| list.len()).sum())
     }
 
     /// The bytes that it takes.
@@ -268,7 +269,7 @@ mod tests {
     }
 
     fn may_have(recent: &Recent, key: &[u8]) -> [bool; 2] {
-        [recent.may_contain(hash_of(key)), recent.may_overlap(key, key)]
+        [recent.may_contain(hash_of(key)), recent.may_overlap(&mut Ends::new(key, key))]
     }
 
     #[test]
@@ -346,6 +347,6 @@ mod tests {
             assert!(written.iter().all(Result::is_ok));
         });
         recent.close();
-        assert_eq!(recent.sorted().len(), ROOM.keys);
+        assert_eq!(Recent::sorted(&[Arc::new(recent)]).len(), ROOM.keys);
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use trommel_filters::{HashUse, KeyRange, hash_key};
 
 use crate::filter::Filter;
+use crate::index::Ends;
 use crate::keys::{KEY_BYTES_MAX, cut};
 use crate::pause::{Rule, is_broken};
 use crate::recent::Recent;
@@ -96,8 +97,9 @@ impl View {
         if filter.may_overlap(range) {
             return false;
         }
-        let may_overlap = |recent: &Arc<Recent>| recent.may_overlap(asked.lower, asked.upper());
-        !self.recents.iter().any(may_overlap) || is_broken(Rule::Recents)
+        let mut ends = Ends::new(asked.lower, asked.upper());
+        let mut recents = self.recents.iter();
+        !recents.any(|recent| recent.may_overlap(&mut ends)) || is_broken(Rule::Recents)
     }
 
     /// Whether this and the other one deny by the same scan, so that what one denies now, the other

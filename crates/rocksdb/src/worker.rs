@@ -68,11 +68,9 @@ fn work<B: Base>(bell: &Bell, shared: &Weak<Shared<B>>) {
             if is_stopped(&shared.is_stopped) {
                 return;
             }
-            door.absorb();
+            let is_quiet = is_time && door.close_quiet(false);
+            door.absorb(is_quiet);
             door.put_on_line();
-            if is_time && door.close_quiet(false) {
-                door.absorb();
-            }
             if let Some(plan) = door.begin() {
                 rebuild(&shared, &door, &plan);
             }
@@ -93,7 +91,7 @@ fn is_stopped(flag: &AtomicBool) -> bool {
 fn rebuild<B: Base>(shared: &Shared<B>, door: &Door, plan: &Plan) {
     pause::at(Point::Rolled);
     let check = || {
-        door.absorb();
+        door.absorb(false);
         door.put_on_line();
         let is_void = is_stopped(&shared.is_stopped) || door.is_void(plan);
         if is_void { Err(Stop::Void) } else { Ok(()) }

@@ -69,7 +69,7 @@ impl TrommelFilterPolicy {
     }
 }
 
-/// Bits and tuning are not in it: the bytes of a filter say them.
+/// Bits, tuning and the model of text are not in it: the bytes of a filter say them.
 fn name(kind: &dyn FilterKind) -> String {
     format!("trommel:{}:v{VERSION}", kind.name())
 }

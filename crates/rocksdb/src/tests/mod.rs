@@ -6,6 +6,7 @@ mod kills;
 mod orders;
 mod random;
 mod rules;
+mod stress;
 mod threads;
 mod transactions;
 

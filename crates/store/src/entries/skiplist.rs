@@ -22,6 +22,7 @@ use trommel_filters::prefetch_at;
 use crate::cost;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::keys::key_head;
+use crate::entries::skiplist::chunk::{Chunk, HUGE_BYTES, Word};
 use crate::sync::{
     Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
 };
@@ -30,14 +31,12 @@ const HEIGHT_MAX: usize = 16;
 /// One node in this many is taller by one. Fewer: a search passes fewer nodes and waits less often
 /// for memory, and a node has more links. (4: an eighth slower; 2: no faster for its memory.)
 const BRANCHING: u64 = 3;
-/// What the memory of nodes is made of: of eight bytes, and aligned to them, on every machine.
-type Word = std::sync::atomic::AtomicU64;
 const ALIGN: usize = size_of::<Word>();
 const _: () = assert!(align_of::<Word>() == ALIGN && ALIGN >= align_of::<Node>());
 const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
 const _: () = assert!(size_of::<Node>().is_multiple_of(ALIGN) && ALIGN >= align_of::<Newest>());
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+const CHUNK_BYTES_MAX: usize = HUGE_BYTES;
 const _: () = assert!(CHUNK_BYTES_MIN.is_multiple_of(ALIGN));
 
 /// What a node begins with; its tower, its key and its value follow in the same memory.
@@ -76,8 +75,7 @@ struct Arena {
     chunk_bytes_max: usize,
     /// Of all chunks; a multiple of `ALIGN`.
     all_bytes: usize,
-    /// Their memory alone: no word of it is read or written as such.
-    chunks: Vec<Vec<Word>>,
+    chunks: Vec<Chunk>,
     free: *mut u8,
     free_bytes: usize,
     random: u64,
@@ -117,10 +115,10 @@ impl Arena {
     /// Requires: size is a multiple of `ALIGN`.
     fn add_chunk(&mut self, size: usize) -> *mut u8 {
         self.all_bytes += size;
-        let mut chunk = Vec::with_capacity(size / ALIGN);
-        let start = chunk.as_mut_ptr();
+        let mut chunk = Chunk::new(size);
+        let start = chunk.start();
         self.chunks.push(chunk);
-        start.cast()
+        start
     }
 
     /// One, seldom more (xorshift).
@@ -524,6 +522,7 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
     (start.cast(), size)
 }
 
+mod chunk;
 mod cursor;
 pub(crate) use cursor::{HeldBytes, ListCursor};
 
@@ -636,6 +635,23 @@ mod tests {
         cursor.prev().unwrap();
         drop(cursor);
         assert_eq!(held.as_slice(), large);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "thousands of entries")]
+    fn memory_for_many_entries_comes_in_huge_pages() {
+        let list = Arc::new(SkipList::new(64 << 20));
+        let value = [7; 1000];
+        for number in 0..6000_u64 {
+            let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            list.insert(&put(&key, number, &value));
+        }
+        let mut arena = lock(&list.arena);
+        let huge = arena.chunks.iter_mut().filter(|chunk| matches!(chunk, Chunk::Huge(_)));
+        let places: Vec<usize> = huge.map(|chunk| chunk.start().addr()).collect();
+        assert!(places.len() > 1 && places.iter().all(|place| place.is_multiple_of(HUGE_BYTES)));
+        drop(arena);
+        assert_eq!(keys(&list).len(), 6000);
     }
 
     #[test]

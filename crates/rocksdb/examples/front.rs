@@ -375,6 +375,7 @@ enum Asked {
     Nothing,
     Keys,
     Ranges,
+    MoreRanges,
 }
 
 /// A database that is filled.
@@ -399,12 +400,14 @@ impl Filled {
         match self {
             Filled::Plain(db) => db.put(kind.key(number, keys), value)?,
             Filled::Door(db, asked) => {
-                if number.is_multiple_of(PUTS_PER_QUESTION) {
+                let is_more = matches!(asked, Asked::MoreRanges);
+                let puts = if is_more { PUTS_PER_QUESTION / 4 } else { PUTS_PER_QUESTION };
+                if number.is_multiple_of(puts) {
                     let absent = kind.key(!number, keys);
                     match asked {
                         Asked::Nothing => {}
                         Asked::Keys => drop(db.get(absent)?),
-                        Asked::Ranges => {
+                        Asked::Ranges | Asked::MoreRanges => {
                             let end = [&absent, &[0xff][..]].concat();
                             db.ask(&Question::Range(absent, end))?;
                         }
@@ -443,13 +446,14 @@ fn ran(name: &str) -> Result<BTreeMap<u64, Duration>> {
     Ok(ran)
 }
 
-/// Fills four databases, some puts of each in turn: so all of them see the same noise. What
+/// Fills five databases, some puts of each in turn: so all of them see the same noise. What
 /// RocksDB does in the background is the same for each; what a door does, its own thread has.
 fn fill(folder: &Path, kind: Kind, keys: u64) -> Result<()> {
     let sides = [
         ("RocksDB", None),
         ("somebody asks for keys", Some(Asked::Keys)),
         ("somebody asks for ranges", Some(Asked::Ranges)),
+        ("somebody asks for more ranges", Some(Asked::MoreRanges)),
         ("nobody asks", Some(Asked::Nothing)),
     ];
     let (mut filled, mut workers) = (Vec::new(), Vec::new());
@@ -460,7 +464,7 @@ fn fill(folder: &Path, kind: Kind, keys: u64) -> Result<()> {
         workers.push(ran(WORKER)?.into_keys().find(|thread| !workers.contains(&Some(*thread))));
     }
     let all = time(ClockId::ProcessCPUTime);
-    let mut writers = [Duration::ZERO; 4];
+    let mut writers = [Duration::ZERO; 5];
     for first in (0..keys).step_by(TURN) {
         for turn in 0..sides.len() {
             let side = (turn + first as usize / TURN) % sides.len();

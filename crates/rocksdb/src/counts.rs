@@ -12,6 +12,7 @@ struct Stripe {
     denied: AtomicU64,
     passed: AtomicU64,
     wasted: AtomicU64,
+    ranges: AtomicU64,
 }
 
 /// Counts of one door.
@@ -58,6 +59,17 @@ impl Counts {
 
     pub(crate) fn passed(&self) -> u64 {
         self.sum(|stripe| &stripe.passed)
+    }
+
+    /// A range is asked for.
+    #[inline]
+    pub(crate) fn count_range(&self) {
+        self.stripe().ranges.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ranges that were asked for.
+    pub(crate) fn ranges(&self) -> u64 {
+        self.sum(|stripe| &stripe.ranges)
     }
 
     /// All questions.

@@ -51,9 +51,13 @@ const ASKED_PART: u64 = 128;
 const KEPT_MAX: usize = 1 << 24;
 /// Full lists in which nobody asked, before the door falls asleep.
 const LISTS_UNASKED: u32 = 2;
-/// Lists that answer ranges after the last one was asked for: places of keys take longer to find
-/// than their hashes.
-const LISTS_WITH_LINE: u32 = in_tests(2, 16) as u32;
+/// Places of keys take longer to find than their hashes. Those of so many are found for one range
+/// that is asked for: at fewer ranges, to pass them on takes less.
+const KEYS_PER_RANGE: u64 = 1024;
+/// And some ranges more, as a few may come close behind each other.
+const RANGES_MORE: u64 = in_tests(0, 4) as u64;
+/// Lists that answer ranges after one with as many of them.
+const LISTS_WITH_LINE: u32 = 4;
 /// Questions that wake it: a part of the keys, so that a scan costs about what they did.
 const WAKE_PART: u64 = 64;
 const WAKE_LEAST: u64 = 256;
@@ -85,8 +89,8 @@ pub(crate) struct Door {
     bell: Arc<Bell>,
     /// Whether anybody asked since the last list was opened.
     is_asked: AtomicBool,
-    /// Whether anybody asked for a range since then.
-    is_asked_for_ranges: AtomicBool,
+    /// Ranges asked for before then.
+    ranges_before: AtomicU64,
     /// Whether keys were deleted since the last scan.
     has_deletes: AtomicBool,
     /// Questions that found it asleep, and how many wake it.
@@ -175,7 +179,7 @@ impl Door {
             kept: None,
             kept_keys: 0,
             unasked: 0,
-            with_line: LISTS_WITH_LINE,
+            with_line: 0,
             seen: (0, 0),
             answered: 0,
         };
@@ -188,7 +192,7 @@ impl Door {
             state: Mutex::new(state),
             bell,
             is_asked: AtomicBool::new(false),
-            is_asked_for_ranges: AtomicBool::new(false),
+            ranges_before: AtomicU64::new(0),
             has_deletes: AtomicBool::new(false),
             unanswered: AtomicU64::new(0),
             wake_at: AtomicU64::new(u64::MAX),
@@ -243,8 +247,9 @@ impl Door {
         if !self.is_in(view) {
             return false;
         }
-        if !self.is_asked_for_ranges.load(Ordering::Relaxed) {
-            self.note_range();
+        self.counts.count_range();
+        if !view.current().has_line() {
+            self.miss_line(view);
         }
         self.counts.count(view.denies_range(asked, snapshot))
     }
@@ -270,22 +275,29 @@ impl Door {
         }
     }
 
-    /// Somebody asks for ranges: the lists from now on answer them.
+    /// Ranges are asked for and not answered: the lists from now on answer them, if that pays.
     #[cold]
-    fn note_range(&self) {
-        self.is_asked_for_ranges.store(true, Ordering::Relaxed);
-        if self.look().current().has_line() {
+    fn miss_line(&self, view: &View) {
+        if !self.is_worth_a_line(view) {
             return;
         }
         let mut state = self.state();
         let view = self.view.load_full();
         let is_due = view.filter.is_some() && !view.current().has_line();
-        if is_due && view.recents.len() < LISTS_MAX {
+        if is_due && self.is_worth_a_line(&view) && view.recents.len() < LISTS_MAX {
             let room = self.room_after(&view, 1);
             self.open_list(&mut state, &view, room);
             drop(state);
             self.bell.ring();
         }
+    }
+
+    /// Whether so many ranges were asked for since the current list was opened that its keys had
+    /// better had their places.
+    fn is_worth_a_line(&self, view: &View) -> bool {
+        let before = self.ranges_before.load(Ordering::Relaxed);
+        let asked = self.counts.ranges().saturating_sub(before);
+        asked > RANGES_MORE + view.current().len() as u64 / KEYS_PER_RANGE
     }
 
     /// A key was passed on to RocksDB, which did not have it.
@@ -343,9 +355,9 @@ impl Door {
 
     /// Closes the current list and opens one behind it.
     fn open_list(&self, state: &mut State, view: &View, room: Room) {
-        let is_asked_for_ranges = self.is_asked_for_ranges.swap(false, Ordering::Relaxed);
-        state.with_line =
-            if is_asked_for_ranges { LISTS_WITH_LINE } else { state.with_line.saturating_sub(1) };
+        let pays = self.is_worth_a_line(view);
+        state.with_line = if pays { LISTS_WITH_LINE } else { state.with_line.saturating_sub(1) };
+        self.ranges_before.store(self.counts.ranges(), Ordering::Relaxed);
         let filter = view.filter.as_ref().filter(|_| state.with_line > 0);
         let positions = filter.map(|filter| Arc::clone(&filter.positions));
         let next = Arc::new(Recent::new(state.next_age, room, positions));
@@ -512,8 +524,12 @@ impl Door {
     fn is_worth_giving(&self, view: &View, closed: &[Arc<Recent>]) -> bool {
         let keys: usize = closed.iter().map(|list| list.len()).sum();
         let all = view.filter.as_ref().map_or(0, |filter| filter.keys());
+        // Of what ranges there are, such a list answers none.
+        let is_in_the_way = view.current().has_line() && closed.iter().any(|list| !list.has_line());
         let is_enough = closed.len() >= LISTS_WAITING || keys as u64 >= all / GIVEN_PART;
-        is_enough || self.counts.answered() - self.state().answered >= all / ASKED_PART
+        is_enough
+            || is_in_the_way
+            || self.counts.answered() - self.state().answered >= all / ASKED_PART
     }
 
     /// Begins a scan, if one is due.

@@ -27,13 +27,15 @@ use crate::{
 
 const FOLDER: &str = "TROMMEL_STRESSED_FOLDER";
 const KIND: &str = "TROMMEL_STRESSED_KIND";
+/// A file that is there if a process was killed between both phases of a commit.
+const PREPARED: &str = "prepared";
 const FAMILIES: [&str; 2] = ["default", "other"];
 const THREADS: u64 = 4;
 const BLOCKS: usize = 400;
 const KEYS: usize = 16;
 /// Kills of each kind of database, and the answers that all of its processes compare.
-const KILLS: u64 = 8;
-const ANSWERS: u64 = 400_000;
+const KILLS: u64 = 20;
+const ANSWERS: u64 = 1_000_000;
 const SNAPSHOTS_MAX: usize = 3;
 /// No version.
 const ABSENT: u64 = 0;
@@ -120,8 +122,10 @@ trait Kind: Base {
         way: u64,
     ) -> Result<(), Error>;
 
-    /// Ends what was prepared before the process was killed.
-    fn end_prepared(_db: &DoorDb<Self>) {}
+    /// Ends what was prepared before the process was killed. Whether anything was.
+    fn end_prepared(_db: &DoorDb<Self>) -> bool {
+        false
+    }
 
     fn compact(_db: &DoorDb<Self>, _family: &ColumnFamily<'_>) {}
 }
@@ -148,7 +152,8 @@ impl Kind for RocksDb {
         if let [(first, None), .., (last, None)] = &changes[..]
             && changes.iter().all(|(_, value)| value.is_none())
         {
-            return db.delete_range_cf(family, first, [&last[..], b"\0"].concat());
+            let end = [&last[..], b"\0"].concat();
+            return db.delete_range_cf(family, first, &end);
         }
         let mut batch = WriteBatch::default();
         for (key, value) in changes {
@@ -232,18 +237,25 @@ impl Kind for RocksTransactionDb {
         if !way.is_multiple_of(3) {
             transaction.set_name(&way.to_be_bytes())?;
             transaction.prepare()?;
+            // Longer now and then, so that some are killed between both phases.
+            if way.is_multiple_of(64) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
         }
         transaction.commit()
     }
 
-    fn end_prepared(db: &DoorDb<Self>) {
-        for (at, transaction) in db.prepared_transactions().into_iter().enumerate() {
+    fn end_prepared(db: &DoorDb<Self>) -> bool {
+        let prepared = db.prepared_transactions();
+        let is_any = !prepared.is_empty();
+        for (at, transaction) in prepared.into_iter().enumerate() {
             if at % 2 == 0 {
                 transaction.commit().expect("it was prepared");
             } else {
                 transaction.rollback().expect("it was prepared");
             }
         }
+        is_any
     }
 }
 
@@ -267,7 +279,9 @@ impl<B: Kind> World<B> {
     /// What is there when the process begins: each write that was on its way is there or is not.
     fn open(folder: &Path) -> World<B> {
         let db = B::open_in(&folder.join("db"));
-        B::end_prepared(&db);
+        if B::end_prepared(&db) {
+            fs::write(folder.join(PREPARED), b"").expect("written");
+        }
         let expected = Expected::open(folder);
         let mut version = 1;
         let blocks = (0..BLOCKS).map(|block| {
@@ -455,6 +469,8 @@ fn run<B: Kind>(folder: &Path) -> ! {
     world.check_all();
     wait(&world.db);
     world.check_all();
+    let state = world.db.door_state();
+    assert!(state.denied > 1000, "the door denies: {state:?}");
     fs::write(folder.join("ready"), b"").expect("written");
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -491,7 +507,8 @@ fn start(folder: &Path, kind: &str) -> Child {
     command.spawn().expect("it starts")
 }
 
-fn stress(kind: &str) {
+/// Whether a process was killed between both phases of a commit.
+fn stress(kind: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let expected = Expected::open(folder.path());
     for kill in 1..=KILLS {
@@ -507,6 +524,7 @@ fn stress(kind: &str) {
         child.kill().expect("killed");
         child.wait().expect("ended");
     }
+    folder.path().join(PREPARED).exists()
 }
 
 #[test]
@@ -521,5 +539,5 @@ fn every_answer_is_right_through_kills_with_optimistic_transactions() {
 
 #[test]
 fn every_answer_is_right_through_kills_with_locks_and_two_phases() {
-    stress("locks");
+    assert!(stress("locks"), "some were killed between both phases");
 }

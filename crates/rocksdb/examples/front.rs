@@ -38,6 +38,8 @@ const ROWS_OF_USER: u64 = 20;
 const SCAN_ROWS: usize = 100;
 /// While it is filled, somebody asks once in so many puts: else the door sleeps.
 const PUTS_PER_QUESTION: u64 = 2048;
+/// And so many more ranges that recent keys are placed for them.
+const PUTS_PER_RANGE: u64 = 64;
 /// Puts into one database before the next one's turn.
 const TURN: usize = 20_000;
 /// The door's thread.
@@ -401,7 +403,7 @@ impl Filled {
             Filled::Plain(db) => db.put(kind.key(number, keys), value)?,
             Filled::Door(db, asked) => {
                 let is_more = matches!(asked, Asked::MoreRanges);
-                let puts = if is_more { PUTS_PER_QUESTION / 4 } else { PUTS_PER_QUESTION };
+                let puts = if is_more { PUTS_PER_RANGE } else { PUTS_PER_QUESTION };
                 if number.is_multiple_of(puts) {
                     let absent = kind.key(!number, keys);
                     match asked {

@@ -53,7 +53,7 @@ const KEPT_MAX: usize = 1 << 24;
 const LISTS_UNASKED: u32 = 2;
 /// Places of keys take longer to find than their hashes. Those of so many are found for one range
 /// that is asked for: at fewer ranges, to pass them on takes less.
-const KEYS_PER_RANGE: u64 = 1024;
+const KEYS_PER_RANGE: u64 = 256;
 /// And some ranges more, as a few may come close behind each other.
 const RANGES_MORE: u64 = in_tests(0, 4) as u64;
 /// Lists that answer ranges after one with as many of them.

@@ -18,6 +18,8 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
+use trommel_filters::prefetch_lines;
+
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
@@ -38,6 +40,8 @@ pub(crate) const GROUP: usize = 16;
 /// Keys of a batch: more are answered one batch after the other, so that blocks in hand do not fill
 /// the memory.
 const BATCH: usize = 1024;
+/// Cache lines of a value that are asked for: those of most values.
+const VALUE_LINES: usize = 3;
 
 type Answer = Result<Option<Value>>;
 
@@ -257,7 +261,11 @@ impl<'v> Batch<'v, '_> {
     fn settle(&mut self, place: usize, query: PointQuery<'_, '_>, found: Result<Option<Found>>) {
         self.answers[place] = match found {
             Ok(Some(found)) if found.kind.is_apart() => return self.put_aside(place, found),
-            Ok(Some(found)) => self.tree.value_of(query, found, &mut self.costs),
+            Ok(Some(found)) => {
+                // Whoever asked reads it when all keys were found.
+                prefetch_lines::<u8>(&found.value, 0, VALUE_LINES);
+                self.tree.value_of(query, found, &mut self.costs)
+            }
             Ok(None) => Ok(None),
             Err(error) => Err(error),
         };

@@ -36,7 +36,8 @@ const _: () = assert!(align_of::<Word>() == ALIGN && ALIGN >= align_of::<Node>()
 const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
 const _: () = assert!(size_of::<Node>().is_multiple_of(ALIGN) && ALIGN >= align_of::<Newest>());
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-const CHUNK_BYTES_MAX: usize = 1 << 20;
+/// So memtables from 32 MiB on have huge pages: smaller ones gain less than new pages cost.
+const CHUNK_BYTES_MAX: usize = HUGE_BYTES;
 const _: () = assert!(CHUNK_BYTES_MIN.is_multiple_of(ALIGN));
 
 /// What a node begins with; its tower, its key and its value follow in the same memory.
@@ -162,10 +163,7 @@ impl SkipList {
 
     /// The same, with another seed of its nodes' heights. Requires: it is not 0.
     pub(crate) fn with_random(expected_bytes: usize, random: u64) -> Self {
-        let chunk_bytes_max = match expected_bytes / 8 >= HUGE_BYTES {
-            true => HUGE_BYTES,
-            false => (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX),
-        };
+        let chunk_bytes_max = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let chunk_bytes_max = chunk_bytes_max.next_multiple_of(ALIGN);
         let (chunks, free, free_bytes) = (Vec::new(), ptr::null_mut(), 0);
         let (all_bytes, last) = (0, None);

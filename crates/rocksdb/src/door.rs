@@ -40,7 +40,7 @@ const ROOM_MOST: usize = 1 << 15;
 /// Bytes of a key, as long as none has come.
 const KEY_BYTES: usize = 16;
 /// Full lists that wait for the worker. More: it cannot keep up.
-const LISTS_MAX: usize = 16;
+const LISTS_MAX: usize = 20;
 /// Full lists that wait for each other, as the filter is written anew whatever it is given.
 const LISTS_WAITING: usize = 8;
 /// Fewer do if they have such a part of its keys, or if so many questions came since, as a part of
@@ -270,7 +270,7 @@ impl Door {
     #[cold]
     fn miss(&self) {
         let wake_at = self.wake_at.load(Ordering::Relaxed);
-        if wake_at != u64::MAX && self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 == wake_at {
+        if wake_at != u64::MAX && self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 >= wake_at {
             self.wake();
         }
     }
@@ -278,7 +278,8 @@ impl Door {
     /// Ranges are asked for and not answered: the lists from now on answer them, if that pays.
     #[cold]
     fn miss_line(&self, view: &View) {
-        if !self.is_worth_a_line(view) {
+        // Whose view is an old one has missed that it is done.
+        if self.look().current().has_line() || !self.is_worth_a_line(view) {
             return;
         }
         let mut state = self.state();
@@ -286,6 +287,7 @@ impl Door {
         let is_due = view.filter.is_some() && !view.current().has_line();
         if is_due && self.is_worth_a_line(&view) && view.recents.len() < LISTS_MAX {
             let room = self.room_after(&view, 1);
+            state.with_line = LISTS_WITH_LINE;
             self.open_list(&mut state, &view, room);
             drop(state);
             self.bell.ring();
@@ -597,7 +599,7 @@ impl Door {
         self.view.store(Arc::new(next));
         self.is_asked.store(true, Ordering::Relaxed);
         drop(state);
-        // The current list may have no line yet.
+        // Keys of the current list may have their places by an older filter.
         self.close_quiet(true);
         self.absorb(true);
     }

@@ -1,7 +1,7 @@
 //! The thread that keeps the filters of a database.
 //! ```text
 //! rung, or some time passed
-//!   each door: absorb closed lists, put recent keys on the line, close a quiet list, scan if due
+//!   each door: close a quiet list, absorb closed lists, put recent keys on the line, scan if due
 //! ```
 //! Invariant: only this thread takes lists out of views, and only it publishes filters.
 

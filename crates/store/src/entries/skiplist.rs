@@ -639,6 +639,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     #[cfg_attr(miri, ignore = "thousands of entries")]
     fn memory_for_many_entries_comes_in_huge_pages() {
         let list = Arc::new(SkipList::new(64 << 20));

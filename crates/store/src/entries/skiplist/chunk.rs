@@ -1,11 +1,10 @@
 //! Memory for nodes, so much at once that few entries of the processor's table of pages lead to it.
 //! ```text
-//! below 2 MiB   words
 //! 2 MiB         one huge page, if the system gives any: a search waits for nodes all over the
 //!               list, and with small pages for the table of pages, too
+//! else          words
 //! ```
 //! Invariant: it is aligned to words, and neither moves nor is given back while the chunk lives.
-#![expect(unsafe_code, reason = "the system is told that memory of ours is of one piece")]
 
 use std::mem::MaybeUninit;
 
@@ -33,7 +32,8 @@ const _: () = assert!(size_of::<HugePage>() == HUGE_BYTES);
 impl Chunk {
     /// Of `size` bytes. Requires: a multiple of a word's.
     pub(super) fn new(size: usize) -> Chunk {
-        if size != HUGE_BYTES {
+        // Elsewhere nobody gives any, and alignment costs memory.
+        if size != HUGE_BYTES || !cfg!(target_os = "linux") {
             return Chunk::Words(Vec::with_capacity(size / size_of::<Word>()));
         }
         let mut page = Vec::with_capacity(1);
@@ -56,6 +56,7 @@ fn advise(page: &mut Vec<HugePage>) {
     use rustix::mm::{Advice, madvise};
 
     let start = page.spare_capacity_mut().as_mut_ptr();
+    #[expect(unsafe_code, reason = "the system is told that memory of ours is of one piece")]
     // SAFETY: the whole page is this vector's, and what the system puts under it changes no byte.
     // A failure leaves small pages.
     let _ = unsafe { madvise(start.cast(), HUGE_BYTES, Advice::LinuxHugepage) };

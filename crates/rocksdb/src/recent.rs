@@ -225,8 +225,8 @@ impl Recent {
         end >= taken
     }
 
-    /// All keys of some lists, sorted, each once. Requires: these are closed. Waits for writers that
-    /// have a place and have not written to it yet, which takes them some nanoseconds.
+    /// All keys of some lists, sorted, each once. Requires: these are closed. Waits for writers
+    /// that have a place and have not written to it yet, which takes them some nanoseconds.
     pub(crate) fn sorted(lists: &[Arc<Recent>]) -> SortedKeys {
         debug_assert!(lists.iter().all(|list| list.is_closed()), "keys may still come");
         let words = |list: &Recent| (list.cursor.load(Ordering::SeqCst) & WORDS) as usize;

@@ -274,7 +274,8 @@ def measure(name: str, keys_count: int, folder: Path) -> dict[str, Any]:
     if isinstance(engine, Trommel):
         writes.insert(1, (MAPPED, engine.put_all))
     for row, put in writes:
-        Trommel.is_mapped = row == MAPPED
+        if isinstance(engine, Trommel):
+            engine.is_mapped = row == MAPPED
         engine.open(folder / row.replace(" ", "-"))
         begun = time.process_time()
         timed(row, keys_count, lambda put=put: put(keys, value))  # type: ignore[misc]

@@ -38,7 +38,7 @@ const ROWS_OF_USER: u64 = 20;
 const SCAN_ROWS: usize = 100;
 /// While it is filled, somebody asks once in so many puts: else the door sleeps.
 const PUTS_PER_QUESTION: u64 = 2048;
-/// And so many more ranges that recent keys are placed for them.
+/// More ranges come once in so many: often enough for the door to answer them amid writes.
 const PUTS_PER_RANGE: u64 = 64;
 /// Puts into one database before the next one's turn.
 const TURN: usize = 20_000;
@@ -448,7 +448,7 @@ fn ran(name: &str) -> Result<BTreeMap<u64, Duration>> {
     Ok(ran)
 }
 
-/// Fills five databases, some puts of each in turn: so all of them see the same noise. What
+/// Fills a database for each, some puts of each in turn: so all of them see the same noise. What
 /// RocksDB does in the background is the same for each; what a door does, its own thread has.
 fn fill(folder: &Path, kind: Kind, keys: u64) -> Result<()> {
     let sides = [
@@ -466,7 +466,7 @@ fn fill(folder: &Path, kind: Kind, keys: u64) -> Result<()> {
         workers.push(ran(WORKER)?.into_keys().find(|thread| !workers.contains(&Some(*thread))));
     }
     let all = time(ClockId::ProcessCPUTime);
-    let mut writers = [Duration::ZERO; 5];
+    let mut writers = vec![Duration::ZERO; sides.len()];
     for first in (0..keys).step_by(TURN) {
         for turn in 0..sides.len() {
             let side = (turn + first as usize / TURN) % sides.len();

@@ -13,10 +13,17 @@ mod transactions;
 use std::time::Duration;
 
 use crate::{Base, Db, DoorDb, ReadOptions};
-use rocksdb::{Direction, IteratorMode, Options};
+use rocksdb::{ColumnFamilyDescriptor, Direction, IteratorMode, Options};
 
 /// Longer than anything takes that is right, on a machine that does other things, too.
 const LONG: Duration = Duration::from_secs(30);
+
+/// Column families of databases that have two.
+const FAMILIES: [&str; 2] = ["default", "other"];
+
+fn families() -> [ColumnFamilyDescriptor; 2] {
+    FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, options()))
+}
 
 /// Numbers without pattern, the same in each run.
 struct Numbers(u64);

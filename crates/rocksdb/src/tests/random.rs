@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use rocksdb::{
-    ColumnFamilyDescriptor, DBRawIteratorWithThreadMode, Direction, IngestExternalFileOptions,
-    IteratorMode, SnapshotWithThreadMode, SstFileWriter, WriteBatch,
+    DBRawIteratorWithThreadMode, Direction, IngestExternalFileOptions, IteratorMode,
+    SnapshotWithThreadMode, SstFileWriter, WriteBatch,
 };
 
-use super::{Numbers, options, wait};
+use super::{FAMILIES, Numbers, families, options, wait};
 use crate::{ColumnFamily, Db, DbRawIterator, ReadOptions, RocksDb, Snapshot};
 
-const FAMILIES: [&str; 2] = ["default", "other"];
 const KEYS: u64 = 3000;
 
 struct Both<'a> {
@@ -268,7 +267,6 @@ impl<'a> Both<'a> {
 
 /// Runs both from one opening to the next. The answers that were compared.
 fn session(folders: [&Path; 2], scratch: &Path, (seed, is_text): (u64, bool), steps: u64) -> u64 {
-    let families = || FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, options()));
     let db = Db::open_cf_descriptors(&options(), folders[0], families()).expect("it opens");
     let plain = RocksDb::open_cf_descriptors(&options(), folders[1], families());
     let plain = plain.expect("it opens");

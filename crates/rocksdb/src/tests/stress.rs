@@ -15,21 +15,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use rocksdb::{
-    ColumnFamilyDescriptor, Error, IteratorMode, SstFileWriter, TransactionDBOptions, WriteBatch,
-};
+use rocksdb::{Error, IteratorMode, SstFileWriter, TransactionDBOptions, WriteBatch};
 
-use super::{Numbers, options, wait};
+use super::{FAMILIES, Numbers, families, options, wait};
 use crate::{
     Base, ColumnFamily, Db, DoorDb, OptimisticTransactionDb, ReadOptions, RocksDb,
-    RocksOptimisticDb, RocksTransactionDb, Snapshot, TransactionDb,
+    RocksOptimisticDb, RocksTransactionDb, Snapshot, Transaction, TransactionDb,
 };
 
 const FOLDER: &str = "TROMMEL_STRESSED_FOLDER";
 const KIND: &str = "TROMMEL_STRESSED_KIND";
 /// A file that is there if a process was killed between both phases of a commit.
 const PREPARED: &str = "prepared";
-const FAMILIES: [&str; 2] = ["default", "other"];
 const THREADS: u64 = 4;
 const BLOCKS: usize = 400;
 const KEYS: usize = 16;
@@ -130,10 +127,6 @@ trait Kind: Base {
     fn compact(_db: &DoorDb<Self>, _family: &ColumnFamily<'_>) {}
 }
 
-fn families() -> [ColumnFamilyDescriptor; 2] {
-    FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, options()))
-}
-
 impl Kind for RocksDb {
     fn open_in(folder: &Path) -> DoorDb<Self> {
         Db::open_cf_descriptors(&options(), folder, families()).expect("it opens")
@@ -186,15 +179,15 @@ fn ingest(db: &Db, family: &ColumnFamily<'_>, changes: &Changes) -> Result<(), E
     Ok(())
 }
 
-macro_rules! change_in_transaction {
-    ($transaction:expr, $family:expr, $changes:expr) => {
-        for (key, value) in $changes {
-            match value {
-                Some(value) => $transaction.put_cf($family, key, value)?,
-                None => $transaction.delete_cf($family, key)?,
-            }
-        }
-    };
+fn change_in<B: Base>(
+    transaction: &Transaction<'_, B>,
+    family: &ColumnFamily<'_>,
+    changes: &Changes,
+) -> Result<(), Error> {
+    changes.iter().try_for_each(|(key, value)| match value {
+        Some(value) => transaction.put_cf(family, key, value),
+        None => transaction.delete_cf(family, key),
+    })
 }
 
 impl Kind for RocksOptimisticDb {
@@ -210,7 +203,7 @@ impl Kind for RocksOptimisticDb {
         _way: u64,
     ) -> Result<(), Error> {
         let transaction = db.transaction();
-        change_in_transaction!(transaction, family, changes);
+        change_in(&transaction, family, changes)?;
         transaction.commit()
     }
 
@@ -233,7 +226,7 @@ impl Kind for RocksTransactionDb {
         way: u64,
     ) -> Result<(), Error> {
         let transaction = db.transaction();
-        change_in_transaction!(transaction, family, changes);
+        change_in(&transaction, family, changes)?;
         if !way.is_multiple_of(3) {
             transaction.set_name(&way.to_be_bytes())?;
             transaction.prepare()?;

@@ -4,27 +4,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use rocksdb::{
-    ColumnFamilyDescriptor, Error, ErrorKind, TransactionDBOptions, WriteBatchWithTransaction,
-};
+use rocksdb::{Error, ErrorKind, TransactionDBOptions, WriteBatchWithTransaction};
 
-use super::{LONG, Numbers, count, options, wait};
+use super::{FAMILIES, LONG, Numbers, count, families, options, wait};
 use crate::pause::{self, Point};
 use crate::{
     Base, DoorDb, OptimisticTransactionDb, RocksOptimisticDb, RocksTransactionDb, Transaction,
     TransactionDb,
 };
 
-const FAMILIES: [&str; 2] = ["default", "other"];
-
 /// The two kinds of databases that have transactions.
 trait Kind: Base<Batch = WriteBatchWithTransaction<true>> {
     fn open_in(folder: &Path) -> DoorDb<Self>;
     fn begin(db: &DoorDb<Self>) -> Transaction<'_, Self>;
-}
-
-fn families() -> [ColumnFamilyDescriptor; 2] {
-    FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, options()))
 }
 
 impl Kind for RocksOptimisticDb {

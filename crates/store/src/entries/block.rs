@@ -19,7 +19,7 @@ use crate::entries::compression::{Dictionary, Packer, Unreadable, unpack};
 use crate::entries::entry::{Entry, Sequence, VALUE_BYTES_MAX};
 use crate::entries::keys::common_prefix;
 use crate::entries::read_value::ReadValue;
-use crate::sync::{Arc, AtomicBool, Ordering, Shared};
+use crate::sync::{Arc, AtomicU8, Ordering, Shared};
 
 /// Entries from one restart to the next.
 const RESTART_INTERVAL: usize = 16;
@@ -179,9 +179,9 @@ pub(crate) type BlockMemory = Shared<BlockHeader>;
 #[derive(Debug)]
 pub(crate) struct BlockHeader {
     parts: Parts,
-    /// A reader found the block in the cache. On the cache line of the reference count, which each
-    /// holder of the block writes anyway.
-    touched: AtomicBool,
+    /// How many readers found the block in the cache, as far as it counts. On the cache line of the
+    /// reference count, which each holder of the block writes anyway.
+    touches: AtomicU8,
     /// What the block is kept for, if it has no entries.
     value: Option<Arc<ReadValue>>,
 }
@@ -191,7 +191,7 @@ impl Block {
     pub(crate) fn new(bytes: &[u8]) -> Result<Block, Corrupt> {
         let view = View::split(bytes)?;
         let parts = Parts { entry_count: view.walk()?, ..view.parts };
-        let header = BlockHeader { parts, touched: AtomicBool::new(false), value: None };
+        let header = BlockHeader { parts, touches: AtomicU8::new(0), value: None };
         Ok(Block { memory: Shared::from_header_and_slice(header, bytes) })
     }
 
@@ -199,7 +199,7 @@ impl Block {
     /// nobody searches them.
     pub(crate) fn of_value(bytes: &[u8], value: Arc<ReadValue>) -> Block {
         let parts = Parts { restart_count: 0, heads_at: 0, values_at: 0, entry_count: 0 };
-        let header = BlockHeader { parts, touched: AtomicBool::new(false), value: Some(value) };
+        let header = BlockHeader { parts, touches: AtomicU8::new(0), value: Some(value) };
         Block { memory: Shared::from_header_and_slice(header, bytes) }
     }
 
@@ -269,18 +269,31 @@ impl Block {
         own + self.value().map_or(0, |value| value.size_bytes())
     }
 
-    /// Marks the block as asked for. A mark that is there already is not written again.
+    /// Counts that the block was asked for, up to three times. One of two that come at once may be
+    /// lost.
     #[inline]
     pub(crate) fn touch(&self) {
-        let touched = &self.memory.header.header.touched;
-        if !touched.load(Ordering::Relaxed) {
-            touched.store(true, Ordering::Relaxed);
+        const COUNTED: u8 = 3;
+        let touches = self.touches().load(Ordering::Relaxed);
+        if touches < COUNTED {
+            self.touches().store(touches + 1, Ordering::Relaxed);
         }
     }
 
-    /// Takes the mark away. False: there was none.
+    /// Takes one touch away. False: there was none.
     pub(crate) fn take_touch(&self) -> bool {
-        self.memory.header.header.touched.swap(false, Ordering::Relaxed)
+        let touches = self.touches().load(Ordering::Relaxed);
+        self.touches().store(touches.saturating_sub(1), Ordering::Relaxed);
+        touches > 0
+    }
+
+    /// Takes all touches away. False: there was none.
+    pub(crate) fn forget_touches(&self) -> bool {
+        self.touches().swap(0, Ordering::Relaxed) > 0
+    }
+
+    fn touches(&self) -> &AtomicU8 {
+        &self.memory.header.header.touches
     }
 
     /// The block's memory, for a slot.

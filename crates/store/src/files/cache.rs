@@ -1,13 +1,14 @@
 //! The block cache: blocks that were read lately, under one budget of bytes. There is no table to
-//! look up: each open table has a slot for each of its blocks.
+//! look up: each open table has a slot for each of its blocks. S3-FIFO (docs/papers/s3-fifo.md).
 //! ```text
 //! a table's slots   [block 0] [empty] [block 2] [empty] [block 4]     a hit is the load of a slot
 //!                        ^                 ^                 ^
-//! ring, one for all   place   place      place     ...     place  <-- new blocks come to the back
-//!                       ^ the hand: out with it; to the back, if it was touched meanwhile
+//! fresh   new ->      place             place   -> out, or, if it was asked for, behind `kept`
+//! kept                                       place   -> out, or, if it was asked for, behind itself
+//!          ^ new, if the block left `fresh` a short while ago
 //! ```
-//! Invariant: slots change under the ring's lock alone. There each full slot has one place in the
-//! ring, and `used` is what full slots hold: at most the budget. So does each share count its own.
+//! Invariant: slots change under the lock of the queues alone. There each full slot has one place,
+//! and `used` is what full slots hold: at most the budget. So does each share count its own.
 
 use std::collections::VecDeque;
 
@@ -15,35 +16,85 @@ use trommel_filters::prefetch_lines;
 
 use crate::entries::block::{Block, BlockHeader};
 use crate::storage::life::Life;
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Slot, lock};
+use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, Slot, lock};
 
 type Slots = Arc<[Slot<BlockHeader>]>;
 
-/// What the slots of all tables share: one budget, one hand that goes round.
+/// What the slots of all tables share: one budget, and the order in which blocks go.
 pub(crate) struct BlockCache {
     bytes_max: u64,
-    ring: Mutex<ClockRing>,
+    queues: Mutex<Queues>,
 }
 
+/// The places of all full slots.
 #[derive(Default)]
-struct ClockRing {
-    places: VecDeque<FilledSlot>,
+struct Queues {
+    /// Blocks that nobody has asked for again, as far as is known: one place in ten.
+    fresh: VecDeque<FilledSlot>,
+    kept: VecDeque<FilledSlot>,
     /// Places whose table was closed, and whose slots are empty therefore.
     dead_count: usize,
     used: u64,
+    era: Era,
 }
 
-/// A slot that was filled.
-struct FilledSlot {
+/// Times by which blocks that left `fresh` are remembered. One lasts until so many have left as a
+/// quarter of the cache has places.
+struct Era {
+    /// 1 to 255, then 1 again.
+    number: u8,
+    left: usize,
+}
+
+/// One place in so many is for blocks that nobody has asked for again.
+const FRESH_SHARE: usize = 10;
+/// A block that comes back within so many eras was not fresh.
+const REMEMBERED: u8 = 4;
+
+impl Default for Era {
+    fn default() -> Self {
+        Era { number: 1, left: 0 }
+    }
+}
+
+impl Era {
+    /// A block leaves a cache of so many places.
+    fn notes_one(&mut self, places: usize) {
+        self.left += 1;
+        if self.left * usize::from(REMEMBERED) >= places {
+            *self = Era { number: self.number % u8::MAX + 1, left: 0 };
+        }
+    }
+
+    /// Whether what is of another era is remembered. (So is, wrongly, what is 255 eras older.)
+    fn remembers(&self, number: u8) -> bool {
+        let age = (u16::from(self.number) + 255 - u16::from(number)) % 255;
+        number > 0 && age < u16::from(REMEMBERED)
+    }
+}
+
+/// What the queues know of one table.
+struct TableSlots {
     slots: Slots,
-    number: usize,
+    /// The era in which each block last left `fresh`. 0: it did not, or came back.
+    left: Box<[AtomicU8]>,
     /// The count of its share. (Not the share, which has the cache: that would have itself.)
     of_share: Arc<AtomicU64>,
 }
 
+/// A slot that was filled.
+struct FilledSlot {
+    of: Arc<TableSlots>,
+    number: usize,
+}
+
 impl FilledSlot {
     fn slot(&self) -> &Slot<BlockHeader> {
-        &self.slots[self.number]
+        &self.of.slots[self.number]
+    }
+
+    fn left(&self) -> &AtomicU8 {
+        &self.of.left[self.number]
     }
 }
 
@@ -52,24 +103,47 @@ fn cost(block: &Block) -> u64 {
     (block.size_bytes() + size_of::<FilledSlot>()) as u64
 }
 
-impl ClockRing {
-    /// Lets go of blocks until they use at most `bytes`. A block that was touched since the hand
-    /// came by is spared, though not for ever: readers touch blocks while the hand goes round.
+impl Queues {
+    fn places(&self) -> usize {
+        self.fresh.len() + self.kept.len()
+    }
+
+    /// A place for a block that came, at the end of its queue.
+    fn push(&mut self, place: FilledSlot) {
+        let comes_back = self.era.remembers(place.left().swap(0, Ordering::Relaxed));
+        let queue = if comes_back { &mut self.kept } else { &mut self.fresh };
+        queue.push_back(place);
+    }
+
+    /// The next place that may go, and whether it was fresh.
+    fn pop(&mut self) -> Option<(FilledSlot, bool)> {
+        let is_fresh = self.kept.is_empty() || self.fresh.len() * FRESH_SHARE > self.places();
+        let queue = if is_fresh { &mut self.fresh } else { &mut self.kept };
+        queue.pop_front().map(|place| (place, is_fresh))
+    }
+
+    /// Lets go of blocks until they use at most `bytes`. A block that was asked for is spared,
+    /// though not for ever: readers ask for blocks meanwhile.
     fn shrink_to(&mut self, bytes: u64) {
-        let mut spared_left = self.places.len();
+        let mut spared_left = self.places();
         while self.used > bytes
-            && let Some(place) = self.places.pop_front()
+            && let Some((place, is_fresh)) = self.pop()
         {
             let Some(block) = place.slot().hold().map(Block::from) else {
                 self.dead_count -= 1;
                 continue;
             };
-            if spared_left > 0 && block.take_touch() {
+            let was_asked_for = if is_fresh { block.forget_touches() } else { block.take_touch() };
+            if spared_left > 0 && was_asked_for {
                 spared_left -= 1;
-                self.places.push_back(place);
-            } else {
-                place.slot().replace(None);
-                self.gives_back(&place.of_share, cost(&block));
+                self.kept.push_back(place);
+                continue;
+            }
+            place.slot().replace(None);
+            self.gives_back(&place.of.of_share, cost(&block));
+            if is_fresh {
+                place.left().store(self.era.number, Ordering::Relaxed);
+                self.era.notes_one(self.places());
             }
         }
     }
@@ -86,8 +160,9 @@ impl ClockRing {
 
     /// Forgets dead places once they outnumber the living, so that it costs little per place.
     fn forget_dead(&mut self) {
-        if self.dead_count > self.places.len() - self.dead_count {
-            self.places.retain(|place| !place.slot().is_empty());
+        if self.dead_count > self.places() - self.dead_count {
+            self.fresh.retain(|place| !place.slot().is_empty());
+            self.kept.retain(|place| !place.slot().is_empty());
             self.dead_count = 0;
         }
     }
@@ -96,7 +171,7 @@ impl ClockRing {
 impl BlockCache {
     /// A cache of at most so many bytes, for the tables of one store or of many; of none: no cache.
     pub(crate) fn new(bytes_max: u64) -> Self {
-        BlockCache { bytes_max, ring: Mutex::default() }
+        BlockCache { bytes_max, queues: Mutex::default() }
     }
 
     /// A share of it for the tables of one key space.
@@ -106,14 +181,14 @@ impl BlockCache {
 
     /// The bytes that are kept now.
     pub(crate) fn size_bytes(&self) -> u64 {
-        lock(&self.ring).used
+        lock(&self.queues).used
     }
 }
 
 /// What the tables of one key space have of the cache: no part of the budget, but a count.
 pub(crate) struct CacheShare {
     cache: Arc<BlockCache>,
-    /// Changes under the ring's lock, and so never exceeds the budget.
+    /// Changes under the lock of the queues, and so never exceeds the budget.
     bytes: Arc<AtomicU64>,
 }
 
@@ -139,6 +214,8 @@ pub(crate) struct BlockSlots {
     share: Arc<CacheShare>,
     /// As many as there are blocks; without a budget, none.
     slots: Slots,
+    /// The same, for the queues.
+    of_queues: Arc<TableSlots>,
     life: Arc<Life>,
 }
 
@@ -146,8 +223,11 @@ impl BlockSlots {
     /// Empty slots for so many blocks of a table of this store.
     pub(crate) fn new(share: Arc<CacheShare>, life: Arc<Life>, block_count: usize) -> Self {
         let slot_count = if share.cache.bytes_max > 0 { block_count } else { 0 };
-        let slots = (0..slot_count).map(|_| Slot::empty()).collect();
-        BlockSlots { share, slots, life }
+        let slots: Slots = (0..slot_count).map(|_| Slot::empty()).collect();
+        let left = (0..slot_count).map(|_| AtomicU8::new(0)).collect();
+        let of_share = Arc::clone(&share.bytes);
+        let of_queues = Arc::new(TableSlots { slots: Arc::clone(&slots), left, of_share });
+        BlockSlots { share, slots, of_queues, life }
     }
 
     /// The block of this number. None: it is not here.
@@ -195,19 +275,18 @@ impl BlockSlots {
         let Some(slot) = self.slots.get(number) else { return };
         let cache = &self.share.cache;
         let Some(room) = cache.bytes_max.checked_sub(cost(block)) else { return };
-        let mut ring = lock(&cache.ring);
+        let mut queues = lock(&cache.queues);
         if slot.is_empty() {
-            ring.shrink_to(room);
-            let (slots, of_share) = (Arc::clone(&self.slots), Arc::clone(&self.share.bytes));
-            ring.places.push_back(FilledSlot { slots, number, of_share });
-            ring.takes(&self.share.bytes, cost(block));
+            queues.shrink_to(room);
+            queues.push(FilledSlot { of: Arc::clone(&self.of_queues), number });
+            queues.takes(&self.share.bytes, cost(block));
             slot.replace(Some(block.clone().into_memory()));
         }
     }
 
     /// The memory of the slots themselves.
     pub(crate) fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.slots)
+        size_of_val(&*self.slots) + size_of_val(&*self.of_queues.left)
     }
 }
 
@@ -217,14 +296,14 @@ impl Drop for BlockSlots {
         if self.slots.is_empty() || self.life.is_forked() {
             return;
         }
-        let mut ring = lock(&self.share.cache.ring);
+        let mut queues = lock(&self.share.cache.queues);
         // Most slots are empty, and looking is cheaper than emptying.
         let full = self.slots.iter().filter(|slot| !slot.is_empty());
         for block in full.filter_map(|slot| slot.replace(None)).map(Block::from) {
-            ring.gives_back(&self.share.bytes, cost(&block));
-            ring.dead_count += 1;
+            queues.gives_back(&self.share.bytes, cost(&block));
+            queues.dead_count += 1;
         }
-        ring.forget_dead();
+        queues.forget_dead();
     }
 }
 

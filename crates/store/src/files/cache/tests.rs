@@ -43,20 +43,20 @@ fn is_kept(slots: &BlockSlots, number: usize) -> bool {
 
 /// The invariant. These are all tables that are open.
 fn check(cache: &BlockCache, tables: &[BlockSlots]) {
-    let ring = lock(&cache.ring);
+    let queues = lock(&cache.queues);
     let full = tables.iter().flat_map(|table| table.slots.iter()).filter_map(Slot::hold);
     let costs: Vec<u64> = full.map(|memory| cost(&Block::from(memory))).collect();
-    assert_eq!(ring.used, costs.iter().sum::<u64>(), "used is what full slots hold");
-    assert!(ring.used <= cache.bytes_max, "{} of {}", ring.used, cache.bytes_max);
+    assert_eq!(queues.used, costs.iter().sum::<u64>(), "used is what full slots hold");
+    assert!(queues.used <= cache.bytes_max, "{} of {}", queues.used, cache.bytes_max);
     let (dead, living): (Vec<_>, Vec<_>) =
-        ring.places.iter().partition(|place| place.slot().is_empty());
-    assert_eq!((dead.len(), living.len()), (ring.dead_count, costs.len()));
+        queues.fresh.iter().chain(&queues.kept).partition(|place| place.slot().is_empty());
+    assert_eq!((dead.len(), living.len()), (queues.dead_count, costs.len()));
     let distinct: HashSet<_> =
         living.iter().map(|place| std::ptr::from_ref(place.slot())).collect();
     assert_eq!(distinct.len(), living.len(), "a slot has one place");
     let shares: HashMap<_, _> =
         tables.iter().map(|table| (Arc::as_ptr(&table.share), table.share.size_bytes())).collect();
-    assert_eq!(shares.values().sum::<u64>(), ring.used, "shares count what is used");
+    assert_eq!(shares.values().sum::<u64>(), queues.used, "shares count what is used");
 }
 
 const TABLES: usize = 3;
@@ -97,14 +97,14 @@ proptest! {
                 }
                 Action::Close { table } => {
                     tables[table] = open();
-                    let ring = lock(&cache.ring);
-                    prop_assert!(ring.dead_count * 2 <= ring.places.len());
+                    let queues = lock(&cache.queues);
+                    prop_assert!(queues.dead_count * 2 <= queues.places());
                 }
             }
             check(&cache, &tables);
         }
         drop(tables);
-        prop_assert_eq!((cache.size_bytes(), lock(&cache.ring).places.len()), (0, 0));
+        prop_assert_eq!((cache.size_bytes(), lock(&cache.queues).places()), (0, 0));
     }
 }
 
@@ -144,6 +144,82 @@ fn a_round_ends_when_every_block_was_touched() {
     }
     table.insert(10, &block(1, 10, 100));
     assert!(!is_kept(&table, 0) && (1..11).all(|number| is_kept(&table, number)));
+    check(&cache, &[table]);
+}
+
+#[test]
+fn a_block_that_comes_back_soon_after_it_left_is_kept() {
+    let cache = cache_of(100 * cost(&block(0, 0, 1_000)));
+    let (back, hot, scanned) = (slots(&cache, 1), slots(&cache, 80), slots(&cache, 5_000));
+    let scan = |numbers: std::ops::Range<usize>| {
+        numbers.for_each(|number| scanned.insert(number, &block(3, number, 1_000)));
+    };
+    for number in 0..80 {
+        hot.insert(number, &block(2, number, 1_000));
+        assert!(hot.get(number).is_some());
+    }
+    back.insert(0, &block(1, 0, 1_000));
+    scan(0..100);
+    assert!(!is_kept(&back, 0), "asked for by nobody");
+    back.insert(0, &block(1, 0, 1_000));
+    scan(100..150);
+    assert!(is_kept(&back, 0), "a scan pushes out its own blocks");
+    let mut left_once = slots(&cache, 1);
+    left_once.insert(0, &block(4, 0, 1_000));
+    scan(150..1_000);
+    assert!(!is_kept(&left_once, 0));
+    left_once.insert(0, &block(4, 0, 1_000));
+    scan(1_000..1_050);
+    assert!(!is_kept(&left_once, 0), "it came back too late");
+    left_once = slots(&cache, 1);
+    check(&cache, &[back, hot, scanned, left_once]);
+}
+
+#[test]
+fn eras_are_remembered_for_a_while_also_when_their_numbers_begin_anew() {
+    let mut era = Era::default();
+    for _ in 0..600 {
+        let number = era.number;
+        assert!(number > 0 && era.remembers(number) && !era.remembers(0));
+        for age in 0..8 {
+            assert_eq!(era.remembers(number), age < REMEMBERED, "era {number}, {age} later");
+            (0..25).for_each(|_| era.notes_one(100));
+        }
+        (0..25 * 248).for_each(|_| era.notes_one(100));
+    }
+}
+
+/// Blocks are asked for by rank: the n-th one n times as rarely as the first.
+#[test]
+fn popular_blocks_among_many_rare_ones_miss_less_than_with_the_least_recent_one_pushed_out() {
+    const BLOCKS: usize = 2_000;
+    const ROOM: usize = 200;
+    let cache = cache_of(ROOM as u64 * cost(&block(0, 0, 100)));
+    let table = slots(&cache, BLOCKS);
+    let weights = (1..=BLOCKS).map(|rank| 1.0 / rank as f64);
+    let sums: Vec<f64> =
+        weights.scan(0.0, |sum, weight| Some(std::mem::replace(sum, *sum + weight))).collect();
+    let mut random = 1u64;
+    let (mut misses, mut misses_least_recent) = (0, 0);
+    let mut recent: Vec<usize> = Vec::new();
+    for _ in 0..40_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let point = (random >> 11) as f64 / (1u64 << 53) as f64 * sums[BLOCKS - 1];
+        let number = sums.partition_point(|sum| *sum <= point) - 1;
+        if table.get(number).is_none() {
+            misses += 1;
+            table.insert(number, &block(0, number, 100));
+        }
+        match recent.iter().position(|other| *other == number) {
+            Some(place) => drop(recent.remove(place)),
+            None => misses_least_recent += 1,
+        }
+        recent.push(number);
+        if recent.len() > ROOM {
+            recent.remove(0);
+        }
+    }
+    assert!(misses * 10 < misses_least_recent * 9, "{misses}, LRU {misses_least_recent}");
     check(&cache, &[table]);
 }
 
@@ -261,7 +337,7 @@ fn readers_meet_tables_that_go() {
     let left = tables.into_inner().unwrap().map(|table| Arc::into_inner(table).expect("ours").1);
     check(&cache, &left);
     drop(left);
-    assert_eq!((cache.size_bytes(), lock(&cache.ring).places.len()), (0, 0));
+    assert_eq!((cache.size_bytes(), lock(&cache.queues).places()), (0, 0));
 }
 
 /// See `models.rs`.

@@ -244,7 +244,7 @@ fn a_table_that_is_closed_leaves_nothing_in_the_cache_but_values_live_on() {
     let found = one.get(&key, Sequence::MAX, &mut Reads::default()).unwrap().expect("it is there");
     let one_block = table_files.cache.size_bytes();
     assert!(one_block > 256);
-    let slots = size_of::<usize>() * one.block_count();
+    let slots = (size_of::<usize>() + size_of::<u8>()) * one.block_count();
     assert_eq!(one.fence_bytes(), one.index.heap_bytes() + slots);
     get(&other, &key, u64::MAX).expect("it is there");
     assert_eq!(table_files.cache.size_bytes(), 2 * one_block, "each open table has its own slots");

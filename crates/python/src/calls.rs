@@ -2,6 +2,8 @@
 //! ```text
 //! attached       the call: it waits for nothing
 //! detached       lock of the interpreter given away -> the call -> taken back
+//! write          as detached; signals are looked for each 20 ms while it waits: for room in
+//!                memory before it begins, or for a lock
 //! interruptible  the call, on a thread of its own    this thread: signals, each 20 ms
 //! at exit        ending = true -> stores closed -> no thread is in a call any more -> exit
 //! ```
@@ -9,6 +11,7 @@
 //! exception. At its exit the interpreter ends threads that want its lock. None of them is in these
 //! calls then, for it would leave frames of Rust that have not ended.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -91,6 +94,43 @@ pub(crate) fn store<T: Send>(
     call: impl FnOnce() -> trommel::Result<T> + Send,
 ) -> PyResult<T> {
     detached(py, call)?.map_err(|error| errors::of(py, &error))
+}
+
+thread_local! {
+    /// What a signal became while a write waited.
+    static INTERRUPT: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// Looks for signals, from a call that has given the interpreter's lock away. At the exit the store
+/// is closed, and the wait ends thereby.
+fn is_interrupted() -> bool {
+    if ENDING.load(Ordering::Relaxed) {
+        return false;
+    }
+    let interrupt = Python::attach(|py| py.check_signals()).err();
+    let is_interrupted = interrupt.is_some();
+    INTERRUPT.set(interrupt);
+    is_interrupted
+}
+
+/// As `store`, of a write, or of a read that locks. A signal of which Python makes an exception ends
+/// it while it waits; then nothing was written. `written`: key spaces that it writes.
+pub(crate) fn write<T: Send>(
+    py: Python<'_>,
+    written: &[&trommel::Keyspace],
+    call: impl FnOnce() -> trommel::Result<T> + Send,
+) -> PyResult<T> {
+    let with_room = || {
+        for keyspace in written.iter().filter(|keyspace| !keyspace.has_room()) {
+            keyspace.wait_for_room(Duration::MAX)?;
+        }
+        call()
+    };
+    let done = detached(py, || trommel::giving_up(is_interrupted, with_room))?;
+    match INTERRUPT.take() {
+        Some(interrupt) => Err(interrupt),
+        None => done.map_err(|error| errors::of(py, &error)),
+    }
 }
 
 /// Tells a call that its caller was interrupted.

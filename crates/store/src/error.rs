@@ -277,7 +277,8 @@ pub enum Error {
         /// The thread, or its work.
         who: String,
     },
-    /// The caller stopped a call whose progress it heard. Nothing has changed.
+    /// The caller stopped a call whose progress it heard, or gave a wait up
+    /// ([`giving_up`](crate::giving_up)). Nothing has changed.
     #[error("stopped by its caller, before it was done")]
     Cancelled,
     /// Another thread runs a flush that must come first. Make the call again.

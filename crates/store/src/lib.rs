@@ -148,6 +148,7 @@ pub use read::scan::{KeyValue, Scan};
 pub use read::value_reader::ValueReader;
 pub use shared::environment::Environment;
 pub use shared::resources::Resources;
+pub use write::giving_up::giving_up;
 
 /// What makes one value of a value and of the operands that are merged into it.
 pub mod merge_operators {

@@ -4,7 +4,7 @@
 //! a write          the leader of its group refuses it if another holds a key of it. Then its own
 //!                  thread waits for that lock, takes it, and tries again
 //! a waits for b, b waits for a         the second one is told: Deadlock
-//! longer than `lock_timeout`           LockTimeout
+//! longer than `lock_timeout`           LockTimeout       given up: Cancelled
 //! ```
 //! One mutex guards the table. It is held for steps in memory only, and nothing else is locked
 //! meanwhile. Every write goes through the writer's lock, which is held for longer.
@@ -28,6 +28,7 @@ use crate::sync::{
 };
 use crate::tree::open_tree::OpenTree;
 use crate::write::conflicts::Write;
+use crate::write::giving_up;
 
 /// Who may hold locks: a transaction, or a write that has met one. Never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,15 +204,22 @@ impl KeyLocks {
         patience: Patience,
     ) -> Result<bool> {
         let (keyspace, holder) = (tree.keyspace, waiter.holder);
-        let mut is_over = false;
+        let (mut is_over, mut is_given_up) = (false, false);
         while table.waits.contains_key(&holder) {
-            let Some(left) = patience.left(tree).filter(|_| !is_over) else {
+            let left = patience.left(tree).filter(|_| !is_over && !is_given_up);
+            let Some(left) = left else {
                 table.waits.remove(&holder);
                 let lock = table.find(keyspace, key).expect("somebody has waited for it");
                 lock.waiting.retain(|other| !Arc::ptr_eq(other, waiter));
-                return Err(timeout(keyspace, key));
+                return Err(if is_given_up { Error::Cancelled } else { timeout(keyspace, key) });
             };
-            (table, is_over) = wait_at_most(&waiter.turn, &self.table, table, left);
+            let step = giving_up::step(left);
+            (table, is_over) = wait_at_most(&waiter.turn, &self.table, table, step);
+            if step < left {
+                drop(table);
+                (is_over, is_given_up) = (false, giving_up::is_given_up());
+                table = lock(&self.table);
+            }
         }
         if table.find(keyspace, key).is_some_and(|lock| lock.holder == holder) {
             return Ok(true);

@@ -14,10 +14,11 @@ use crate::plan::background::Background;
 use crate::plan::layout::Layout;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::shared::worker_pool::WorkKind;
-use crate::sync::{Arc, Ordering, current, lock, wait, wait_for};
+use crate::sync::{Arc, Ordering, current, lock, now, wait, wait_for};
 use crate::tree::write_stalls::Lag;
 use crate::write::engine::Engine;
 use crate::write::flush::{FlushTask, Flushed};
+use crate::write::giving_up;
 use crate::write::merge_scheduler::Failed;
 use crate::write::work::Work;
 
@@ -207,6 +208,64 @@ impl Engine {
 
     fn lagging_runs(&self, layout: &Layout) -> usize {
         self.run_limits.lagging_runs(layout, &self.table_files.options.schedule())
+    }
+
+    /// Whether a write would be stopped, unless what it waits for fails.
+    pub(crate) fn stops_writers(&self) -> bool {
+        let lag = self.lag();
+        self.is_full(&lag) || lag.runs >= self.run_limits.stop
+    }
+
+    /// Whether no memtable has room.
+    fn is_full(&self, lag: &Lag) -> bool {
+        lag.sealed >= SEALED_MAX && lag.active_bytes >= self.table_files.options.write_buffer_bytes
+    }
+
+    /// Waits until writes are not stopped, for at most so long, and counts it as a stop. False: they
+    /// still are. Of flushes and merges that fail a write tells: nobody waits for these.
+    pub(crate) fn wait_for_room(&self, at_most: Duration) -> Result<bool> {
+        let is_stopped = || self.is_stopped(&lock(&self.work));
+        if at_most.is_zero() {
+            return Ok(!is_stopped());
+        }
+        let mut has_room = true;
+        self.count_stop(is_stopped, || {
+            has_room = self.wait_while_stopped(at_most)?;
+            Ok(())
+        })?;
+        Ok(has_room)
+    }
+
+    /// As `stops_writers`, if the wait has an end. In stepped mode nobody waits.
+    fn is_stopped(&self, work: &Work) -> bool {
+        let lag = self.lag();
+        let may_flush = work.flush.failure().is_none() && work.panicked.is_none();
+        self.table_files.options.background != Background::Stepped
+            && (may_flush && self.is_full(&lag)
+                || lag.runs >= self.run_limits.stop && self.may_merge(work))
+    }
+
+    fn wait_while_stopped(&self, at_most: Duration) -> Result<bool> {
+        /// More than this is for ever.
+        const YEARS: Duration = Duration::from_secs(1 << 30);
+        let until = now() + at_most.min(YEARS);
+        let mut work = lock(&self.work);
+        while self.is_stopped(&work) {
+            let left = until.saturating_duration_since(now());
+            if work.stopping || left.is_zero() {
+                return self.life().check().map(|()| false);
+            }
+            let step = giving_up::step(left);
+            (work, _) = wait_for(&self.work_changed, &self.work, work, step);
+            if step < left {
+                drop(work);
+                if giving_up::is_given_up() {
+                    return Err(Error::Cancelled);
+                }
+                work = lock(&self.work);
+            }
+        }
+        Ok(true)
     }
 
     /// Waits until there is room for another sealed memtable, or flushing has failed. What failed

@@ -86,6 +86,33 @@ fn of_two_that_read_for_update_the_second_reads_what_the_first_has_written() {
 }
 
 #[test]
+fn a_wait_that_is_given_up_writes_nothing_and_leaves_the_others_in_line() {
+    static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+    let asked = || GIVEN_UP.load(Ordering::SeqCst);
+    let db = open(LONG);
+    db.put("k", "1").expect("puts");
+    let (one, other) = (db.transaction(), db.transaction());
+    assert_eq!(locked(&one, "k"), "1");
+    std::thread::scope(|scope| {
+        let writes = begin(scope, &db, || trommel::giving_up(asked, || db.put("k", "2")));
+        let reads =
+            begin(scope, &db, || trommel::giving_up(asked, || other.get_for_update("k").map(drop)));
+        let stays = begin(scope, &db, || db.put("k", "3"));
+        GIVEN_UP.store(true, Ordering::SeqCst);
+        for given_up in [writes.join(), reads.join()] {
+            let given_up = given_up.expect("no panic");
+            assert!(matches!(given_up, Err(Error::Cancelled)), "{given_up:?}");
+        }
+        assert!(!stays.is_finished(), "it was not asked");
+        one.commit().expect("commits");
+        stays.join().expect("no panic").expect("it was next");
+    });
+    // Where nobody else has the key there is no wait to give up.
+    trommel::giving_up(asked, || db.put("k", "4")).expect("puts");
+    assert_eq!(text(db.get("k").expect("reads")), "4");
+}
+
+#[test]
 fn a_counter_of_four_threads_that_lock_it_never_conflicts() {
     let (threads, adds) = (4, 500);
     for isolation in BOTH {

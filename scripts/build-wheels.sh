@@ -3,7 +3,7 @@
 #   scripts/build-wheels.sh                    for this machine, with a C library as old as can be
 #   scripts/build-wheels.sh TARGET...          for others: aarch64-unknown-linux-gnu, x86_64-unknown-linux-musl,
 #                                              x86_64-pc-windows-gnu, aarch64-apple-darwin, ...
-#   scripts/build-wheels.sh sdist              the package of sources, which cargo alone can build
+#   scripts/build-wheels.sh sdist              the package of sources, which cargo alone can build, and is built here
 # They are left in target/wheels. Needs Rust by rustup, and Python; zig, which links for old and for other systems, is a
 # Python package. Frameworks of macOS are Apple's: SDKROOT names them, there or on a machine that has them.
 set -euo pipefail
@@ -46,10 +46,25 @@ wheel() {
         --manifest-path "$manifest" --out "$wheels"
 }
 
+# The package of sources, built as pip builds it, and asked for a key.
+sources() {
+    rm -f "$wheels"/trommel-*.tar.gz
+    maturin sdist --manifest-path "$manifest" --out "$wheels"
+    rm -rf "$CARGO_TARGET_DIR/from-sources"
+    python -m venv "$CARGO_TARGET_DIR/from-sources"
+    local python=$CARGO_TARGET_DIR/from-sources/bin/python
+    MATURIN_PEP517_ARGS=--locked "$python" -m pip --quiet --disable-pip-version-check install "$wheels"/trommel-*.tar.gz
+    (cd / && "$python" -c 'import tempfile, trommel
+with trommel.open(tempfile.mkdtemp()) as store:
+    store.put(b"drum", b"turns")
+    assert store.get(b"drum") == b"turns"')
+    printf 'built from sources, it puts and gets\n'
+}
+
 [ $# -gt 0 ] || set -- "$(rustc -vV | sed -n 's/^host: //p')"
 for target in "$@"; do
     case $target in
-    sdist) maturin sdist --manifest-path "$manifest" --out "$wheels" ;;
+    sdist) sources ;;
     *) wheel "$target" ;;
     esac
 done

@@ -67,9 +67,9 @@ done
 step "$environment/bin/mypy" --strict --cache-dir "$CARGO_TARGET_DIR/mypy" python tests
 # The stubs name what there is, and no more.
 step "$environment/bin/python" -m mypy.stubtest --concise --allowlist tests/stubtest.allow trommel
-# pyright is a program for node.js, which its package fetches.
-if step "${pip[@]}" 'pyright>=1.1.380' && "$environment/bin/pyright" --version >/dev/null 2>&1; then
-    step "$environment/bin/pyright" --pythonpath "$environment/bin/python" python/trommel
+# pyright is a program for node.js, which comes as a package, too.
+if step "${pip[@]}" 'pyright[nodejs]>=1.1.380' && "$environment/bin/pyright" --version >/dev/null 2>&1; then
+    step "$environment/bin/pyright" --pythonpath "$environment/bin/python" python/trommel tests
 else
     printf 'pyright cannot be had: the types are checked by mypy alone\n' >&2
 fi

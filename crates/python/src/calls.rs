@@ -2,8 +2,8 @@
 //! ```text
 //! attached       the call: it waits for nothing
 //! detached       lock of the interpreter given away -> the call -> taken back
-//! write          as detached; signals are looked for each 20 ms while it waits: for room in
-//!                memory before it begins, or for a lock
+//! write          as detached; signals are looked for each 20 ms while it waits for a lock, or
+//!                for flushes and merges
 //! interruptible  the call, on a thread of its own    this thread: signals, each 20 ms
 //! at exit        ending = true -> stores closed -> no thread is in a call any more -> exit
 //! ```
@@ -97,7 +97,7 @@ pub(crate) fn store<T: Send>(
 }
 
 thread_local! {
-    /// What a signal became while a write waited.
+    /// What a signal became while a write of this thread waited.
     static INTERRUPT: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
@@ -107,29 +107,28 @@ fn is_interrupted() -> bool {
     if ENDING.load(Ordering::Relaxed) {
         return false;
     }
-    let interrupt = Python::attach(|py| py.check_signals()).err();
-    let is_interrupted = interrupt.is_some();
-    INTERRUPT.set(interrupt);
-    is_interrupted
+    match Python::attach(|py| py.check_signals()) {
+        Ok(()) => false,
+        Err(interrupt) => {
+            INTERRUPT.set(Some(interrupt));
+            true
+        }
+    }
 }
 
 /// As `store`, of a write, or of a read that locks. A signal of which Python makes an exception ends
-/// it while it waits; then nothing was written. `written`: key spaces that it writes.
+/// it while it waits for a lock, or for flushes and merges; then nothing was written.
 pub(crate) fn write<T: Send>(
     py: Python<'_>,
-    written: &[&trommel::Keyspace],
     call: impl FnOnce() -> trommel::Result<T> + Send,
 ) -> PyResult<T> {
-    let with_room = || {
-        for keyspace in written.iter().filter(|keyspace| !keyspace.has_room()) {
-            keyspace.wait_for_room(Duration::MAX)?;
-        }
-        call()
-    };
-    let done = detached(py, || trommel::giving_up(is_interrupted, with_room))?;
-    match INTERRUPT.take() {
-        Some(interrupt) => Err(interrupt),
-        None => done.map_err(|error| errors::of(py, &error)),
+    // A function that `update` calls may write, too.
+    let of_outer = INTERRUPT.take();
+    let done = detached(py, || trommel::giving_up(is_interrupted, call));
+    let interrupt = INTERRUPT.replace(of_outer);
+    match (interrupt, done?) {
+        (Some(interrupt), Err(trommel::Error::Cancelled)) => Err(interrupt),
+        (_, done) => done.map_err(|error| errors::of(py, &error)),
     }
 }
 

@@ -46,7 +46,7 @@ impl Keyspace {
 
     /// Writes a batch for this key space.
     fn write(&self, py: Python<'_>, batch: Batch) -> PyResult<()> {
-        calls::write(py, &[&self.keyspace], || self.shared.db.write(batch))
+        calls::write(py, || self.shared.db.write(batch))
     }
 
     fn batch(&self) -> Batch {
@@ -121,24 +121,24 @@ impl Keyspace {
         value: Buffer<'_>,
         ttl: Option<Lifetime>,
     ) -> PyResult<()> {
-        calls::write(py, &[&self.keyspace], || match ttl {
+        calls::write(py, || match ttl {
             Some(Lifetime(time)) => self.keyspace.put_ttl(key, value, time),
             None => self.keyspace.put(key, value),
         })
     }
 
     fn __setitem__(&self, py: Python<'_>, key: Buffer<'_>, value: Buffer<'_>) -> PyResult<()> {
-        calls::write(py, &[&self.keyspace], || self.keyspace.put(key, value))
+        calls::write(py, || self.keyspace.put(key, value))
     }
 
     /// Removes a key. No error if it is not there.
     fn delete(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<()> {
-        calls::write(py, &[&self.keyspace], || self.keyspace.delete(key))
+        calls::write(py, || self.keyspace.delete(key))
     }
 
     fn __delitem__(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<()> {
         let delete = |old: Option<&[u8]>| old.map_or(Update::Keep, |_| Update::Delete);
-        match calls::write(py, &[&self.keyspace], || self.keyspace.update(&*key, delete))? {
+        match calls::write(py, || self.keyspace.update(&*key, delete))? {
             Some(_) => Ok(()),
             None => Err(PyKeyError::new_err(key.to_vec())),
         }
@@ -147,17 +147,14 @@ impl Keyspace {
     /// Removes a key, and gives the value that it had; None if it had none.
     fn take<'py>(&self, py: Python<'py>, key: Buffer<'_>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let delete = |old: Option<&[u8]>| old.map_or(Update::Keep, |_| Update::Delete);
-        Ok(to_bytes(
-            py,
-            calls::write(py, &[&self.keyspace], || self.keyspace.update(&*key, delete))?,
-        ))
+        Ok(to_bytes(py, calls::write(py, || self.keyspace.update(&*key, delete))?))
     }
 
     /// Removes all keys from `start` on and before `stop`, in one write.
     ///
     /// Raises `InvertedRangeError` if `start` is behind `stop`.
     fn delete_range(&self, py: Python<'_>, start: Buffer<'_>, stop: Buffer<'_>) -> PyResult<()> {
-        calls::write(py, &[&self.keyspace], || self.keyspace.delete_range(start, stop))
+        calls::write(py, || self.keyspace.delete_range(start, stop))
     }
 
     /// Merges an operand into the value of a key, as the key space's merge operator says.
@@ -171,7 +168,7 @@ impl Keyspace {
     ///
     /// Raises `NoMergeOperatorError` if it is open without one.
     fn merge(&self, py: Python<'_>, key: Buffer<'_>, operand: Buffer<'_>) -> PyResult<()> {
-        calls::write(py, &[&self.keyspace], || self.keyspace.merge(key, operand))
+        calls::write(py, || self.keyspace.merge(key, operand))
     }
 
     /// A batch for this key space.
@@ -260,10 +257,7 @@ impl Keyspace {
         key: Buffer<'_>,
         value: Buffer<'_>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        Ok(to_bytes(
-            py,
-            calls::write(py, &[&self.keyspace], || self.keyspace.put_if_absent(key, value))?,
-        ))
+        Ok(to_bytes(py, calls::write(py, || self.keyspace.put_if_absent(key, value))?))
     }
 
     /// Sets or deletes (`new` is None) the value of a key if it has the one expected (None: no
@@ -283,8 +277,7 @@ impl Keyspace {
         new: Option<Buffer<'_>>,
     ) -> PyResult<(bool, Option<Bound<'py, PyBytes>>)> {
         let (old, new) = (expected.as_deref(), new.as_deref());
-        match calls::write(py, &[&self.keyspace], || self.keyspace.compare_and_swap(key, old, new))?
-        {
+        match calls::write(py, || self.keyspace.compare_and_swap(key, old, new))? {
             Swap::Done => Ok((true, old.map(|old| PyBytes::new(py, old)))),
             Swap::Found(value) => Ok((false, to_bytes(py, value))),
         }
@@ -296,7 +289,7 @@ impl Keyspace {
     /// Raises `NoCounterError` if the value has another length.
     #[pyo3(signature = (key, add=1))]
     fn fetch_add(&self, py: Python<'_>, key: Buffer<'_>, add: i64) -> PyResult<i64> {
-        calls::write(py, &[&self.keyspace], || self.keyspace.fetch_add(key, add))
+        calls::write(py, || self.keyspace.fetch_add(key, add))
     }
 
     /// Reads a key, and writes what `change` makes of its value (None: there is none), if nobody
@@ -333,7 +326,7 @@ impl Keyspace {
                 Update::Keep
             })
         };
-        let old = calls::write(py, &[&self.keyspace], || self.keyspace.update(key, ask))?;
+        let old = calls::write(py, || self.keyspace.update(key, ask))?;
         match lock(&failure).take() {
             Some(error) => Err(error),
             None => Ok(to_bytes(py, old)),

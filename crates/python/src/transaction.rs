@@ -108,7 +108,7 @@ impl TransactionIn {
     ) -> PyResult<T> {
         let transaction = self.open.use_it(py)?;
         // It goes before the interpreter's lock is back: the next call may end the transaction.
-        calls::write(py, &[], move || {
+        calls::write(py, move || {
             let done = call(transaction.of(&self.keyspace));
             drop(transaction);
             done
@@ -193,19 +193,10 @@ impl TransactionIn {
 }
 
 impl Transaction {
-    /// Makes a call that may write. An interrupt while it waits ends it, and the transaction.
-    fn write<T: Send>(
-        &self,
-        py: Python<'_>,
-        call: impl FnOnce() -> trommel::Result<T> + Send,
-    ) -> PyResult<T> {
-        calls::write(py, &[&self.open.shared.db], call)
-    }
-
     /// Commits it, unless that was done.
     pub(crate) fn commit_if_open(&self, py: Python<'_>) -> PyResult<()> {
         match self.open.end(py)? {
-            Some(transaction) => self.write(py, || transaction.commit()).map(|_| ()),
+            Some(transaction) => calls::write(py, || transaction.commit()).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -264,7 +255,7 @@ impl Transaction {
     fn commit(&self, py: Python<'_>, sync: bool) -> PyResult<u64> {
         let ended = self.open.end(py)?;
         let transaction = ended.ok_or_else(|| errors::closed(py, "the transaction"))?;
-        self.write(py, || match sync {
+        calls::write(py, || match sync {
             true => transaction.commit_synced(),
             false => transaction.commit(),
         })

@@ -382,7 +382,7 @@ def test_rows_before_damage_come_before_the_error(tmp_path: Path) -> None:
     data = bytearray(table.read_bytes())
     data[len(data) // 2] ^= 1
     table.write_bytes(data)
-    seen = []
+    seen: list[tuple[bytes, bytes]] = []
     with trommel.open(tmp_path / "store") as store:
         damaged = store.items()
         with pytest.raises(trommel.CorruptError):

@@ -129,7 +129,7 @@ def test_threads_that_run_lose_no_update(store: trommel.Store) -> None:
 
 
 def test_run_passes_errors_on(store: trommel.Store) -> None:
-    runs = []
+    runs: list[trommel.Transaction] = []
 
     def fail(tx: trommel.Transaction) -> None:
         runs.append(tx)

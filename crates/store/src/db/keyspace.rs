@@ -309,24 +309,6 @@ impl Keyspace {
         self.engine.flush_all()
     }
 
-    /// Whether a write would go on now, or wait until a flush or a merge has caught up: see
-    /// [`Stats::stops`](crate::stats::Stats::stops). A few loads of memory.
-    pub fn has_room(&self) -> bool {
-        !self.engine.stops_writers()
-    }
-
-    /// Waits until a write would go on, for at most so long. False: it would still wait. For
-    /// programs that must not wait for long in a write. True if what writes wait for has failed:
-    /// the next one says so. A wait counts as a [stop](crate::stats::Stats::stops).
-    ///
-    /// # Errors
-    /// `Closed`, if the store is closed meanwhile; `Cancelled`, if the wait is
-    /// [given up](crate::giving_up).
-    pub fn wait_for_room(&self, at_most: Duration) -> Result<bool> {
-        let _call = self.engine.life().enter()?;
-        self.engine.wait_for_room(at_most)
-    }
-
     /// Merges everything into one run of the last level, in one merge. Merges that are due are not
     /// made before, and merges under way are given up.
     pub fn compact(&self) -> Result<()> {

@@ -297,6 +297,12 @@ impl Batch {
         }
     }
 
+    /// The key spaces that it writes to, some perhaps more than once.
+    pub(crate) fn all_keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
+        let first = (!self.is_empty()).then_some(self.first_keyspace);
+        first.into_iter().chain(self.keyspaces.iter().map(|(_, keyspace)| *keyspace))
+    }
+
     /// The key space that the next write goes into.
     fn keyspace(&self) -> KeyspaceId {
         self.keyspaces.last().map_or(self.first_keyspace, |(_, current)| *current)

@@ -19,7 +19,7 @@ use crate::entries::compression::{Dictionary, Packer, Unreadable, unpack};
 use crate::entries::entry::{Entry, Sequence, VALUE_BYTES_MAX};
 use crate::entries::keys::common_prefix;
 use crate::entries::read_value::ReadValue;
-use crate::sync::{Arc, AtomicU8, Ordering, Shared};
+use crate::sync::{Arc, AtomicBool, AtomicU8, Ordering, Shared};
 
 /// Entries from one restart to the next.
 const RESTART_INTERVAL: usize = 16;
@@ -172,7 +172,7 @@ pub(crate) struct Block {
     memory: BlockMemory,
 }
 
-/// A block's parts, its mark and its bytes in one piece, so that they lie on few cache lines.
+/// A block's parts, its touches and its bytes in one piece, so that they lie on few cache lines.
 pub(crate) type BlockMemory = Shared<BlockHeader>;
 
 /// What stands before a block's bytes.
@@ -182,8 +182,17 @@ pub(crate) struct BlockHeader {
     /// How many readers found the block in the cache, as far as it counts. On the cache line of the
     /// reference count, which each holder of the block writes anyway.
     touches: AtomicU8,
+    /// The cache has it among its fresh blocks.
+    is_fresh: AtomicBool,
     /// What the block is kept for, if it has no entries.
     value: Option<Arc<ReadValue>>,
+}
+
+impl BlockHeader {
+    fn new(parts: Parts, value: Option<Arc<ReadValue>>) -> Self {
+        let (touches, is_fresh) = (AtomicU8::new(0), AtomicBool::new(false));
+        BlockHeader { parts, touches, is_fresh, value }
+    }
 }
 
 impl Block {
@@ -191,7 +200,7 @@ impl Block {
     pub(crate) fn new(bytes: &[u8]) -> Result<Block, Corrupt> {
         let view = View::split(bytes)?;
         let parts = Parts { entry_count: view.walk()?, ..view.parts };
-        let header = BlockHeader { parts, touches: AtomicU8::new(0), value: None };
+        let header = BlockHeader::new(parts, None);
         Ok(Block { memory: Shared::from_header_and_slice(header, bytes) })
     }
 
@@ -199,7 +208,7 @@ impl Block {
     /// nobody searches them.
     pub(crate) fn of_value(bytes: &[u8], value: Arc<ReadValue>) -> Block {
         let parts = Parts { restart_count: 0, heads_at: 0, values_at: 0, entry_count: 0 };
-        let header = BlockHeader { parts, touches: AtomicU8::new(0), value: Some(value) };
+        let header = BlockHeader::new(parts, Some(value));
         Block { memory: Shared::from_header_and_slice(header, bytes) }
     }
 
@@ -290,6 +299,11 @@ impl Block {
     /// Takes all touches away. False: there was none.
     pub(crate) fn forget_touches(&self) -> bool {
         self.touches().swap(0, Ordering::Relaxed) > 0
+    }
+
+    /// Notes whether the cache has it among its fresh blocks, and gives what was noted before.
+    pub(crate) fn note_fresh(&self, is_fresh: bool) -> bool {
+        self.memory.header.header.is_fresh.swap(is_fresh, Ordering::Relaxed)
     }
 
     fn touches(&self) -> &AtomicU8 {

@@ -29,8 +29,9 @@ pub(crate) struct BlockCache {
 /// The places of all full slots.
 #[derive(Default)]
 struct Queues {
-    /// Blocks that nobody has asked for again, as far as is known: one place in ten.
+    /// Blocks that nobody has asked for again, as far as is known: a tenth of all bytes.
     fresh: VecDeque<FilledSlot>,
+    fresh_bytes: u64,
     kept: VecDeque<FilledSlot>,
     /// Places whose table was closed, and whose slots are empty therefore.
     dead_count: usize,
@@ -46,8 +47,8 @@ struct Era {
     left: usize,
 }
 
-/// One place in so many is for blocks that nobody has asked for again.
-const FRESH_SHARE: usize = 10;
+/// One byte in so many is for blocks that nobody has asked for again.
+const FRESH_SHARE: u64 = 10;
 /// A block that comes back within so many eras was not fresh.
 const REMEMBERED: u8 = 4;
 
@@ -76,7 +77,8 @@ impl Era {
 /// What the queues know of one table.
 struct TableSlots {
     slots: Slots,
-    /// The era in which each block last left `fresh`. 0: it did not, or came back.
+    /// The era in which each block last left `fresh`. 0: it did not, or came back. Empty: slots are
+    /// not always for the same, and nothing is remembered.
     left: Box<[AtomicU8]>,
     /// The count of its share. (Not the share, which has the cache: that would have itself.)
     of_share: Arc<AtomicU64>,
@@ -93,8 +95,8 @@ impl FilledSlot {
         &self.of.slots[self.number]
     }
 
-    fn left(&self) -> &AtomicU8 {
-        &self.of.left[self.number]
+    fn left(&self) -> Option<&AtomicU8> {
+        self.of.left.get(self.number)
     }
 }
 
@@ -109,17 +111,22 @@ impl Queues {
     }
 
     /// A place for a block that came, at the end of its queue.
-    fn push(&mut self, place: FilledSlot) {
-        let comes_back = self.era.remembers(place.left().swap(0, Ordering::Relaxed));
-        let queue = if comes_back { &mut self.kept } else { &mut self.fresh };
-        queue.push_back(place);
+    fn push(&mut self, place: FilledSlot, block: &Block) {
+        let left = place.left().map_or(0, |left| left.swap(0, Ordering::Relaxed));
+        if self.era.remembers(left) {
+            self.kept.push_back(place);
+        } else {
+            block.note_fresh(true);
+            self.fresh_bytes += cost(block);
+            self.fresh.push_back(place);
+        }
     }
 
-    /// The next place that may go, and whether it was fresh.
-    fn pop(&mut self) -> Option<(FilledSlot, bool)> {
-        let is_fresh = self.kept.is_empty() || self.fresh.len() * FRESH_SHARE > self.places();
-        let queue = if is_fresh { &mut self.fresh } else { &mut self.kept };
-        queue.pop_front().map(|place| (place, is_fresh))
+    /// The next place that may go. `spares`: no block that was asked for has to go yet.
+    fn pop(&mut self, spares: bool) -> Option<FilledSlot> {
+        let has_much = self.fresh_bytes * FRESH_SHARE > self.used;
+        let is_fresh = has_much || !spares && !self.fresh.is_empty() || self.kept.is_empty();
+        if is_fresh { self.fresh.pop_front() } else { self.kept.pop_front() }
     }
 
     /// Lets go of blocks until they use at most `bytes`. A block that was asked for is spared,
@@ -127,13 +134,14 @@ impl Queues {
     fn shrink_to(&mut self, bytes: u64) {
         let mut spared_left = self.places();
         while self.used > bytes
-            && let Some((place, is_fresh)) = self.pop()
+            && let Some(place) = self.pop(spared_left > 0)
         {
             let Some(block) = place.slot().hold().map(Block::from) else {
                 self.dead_count -= 1;
                 continue;
             };
-            let was_asked_for = if is_fresh { block.forget_touches() } else { block.take_touch() };
+            let was_fresh = self.leaves_fresh(&block);
+            let was_asked_for = if was_fresh { block.forget_touches() } else { block.take_touch() };
             if spared_left > 0 && was_asked_for {
                 spared_left -= 1;
                 self.kept.push_back(place);
@@ -141,11 +149,20 @@ impl Queues {
             }
             place.slot().replace(None);
             self.gives_back(&place.of.of_share, cost(&block));
-            if is_fresh {
-                place.left().store(self.era.number, Ordering::Relaxed);
+            if let Some(left) = place.left().filter(|_| was_fresh) {
+                left.store(self.era.number, Ordering::Relaxed);
                 self.era.notes_one(self.places());
             }
         }
+    }
+
+    /// Whether a block that leaves its place was fresh.
+    fn leaves_fresh(&mut self, block: &Block) -> bool {
+        let was_fresh = block.note_fresh(false);
+        if was_fresh {
+            self.fresh_bytes -= cost(block);
+        }
+        was_fresh
     }
 
     fn takes(&mut self, of_share: &AtomicU64, bytes: u64) {
@@ -223,8 +240,22 @@ impl BlockSlots {
     /// Empty slots for so many blocks of a table of this store.
     pub(crate) fn new(share: Arc<CacheShare>, life: Arc<Life>, block_count: usize) -> Self {
         let slot_count = if share.cache.bytes_max > 0 { block_count } else { 0 };
-        let slots: Slots = (0..slot_count).map(|_| Slot::empty()).collect();
         let left = (0..slot_count).map(|_| AtomicU8::new(0)).collect();
+        BlockSlots::with(share, life, (slot_count, left))
+    }
+
+    /// Empty slots, each for anything.
+    pub(crate) fn of_anything(share: Arc<CacheShare>, life: Arc<Life>, count: usize) -> Self {
+        let slot_count = if share.cache.bytes_max > 0 { count } else { 0 };
+        BlockSlots::with(share, life, (slot_count, Box::default()))
+    }
+
+    fn with(
+        share: Arc<CacheShare>,
+        life: Arc<Life>,
+        (slot_count, left): (usize, Box<[AtomicU8]>),
+    ) -> Self {
+        let slots: Slots = (0..slot_count).map(|_| Slot::empty()).collect();
         let of_share = Arc::clone(&share.bytes);
         let of_queues = Arc::new(TableSlots { slots: Arc::clone(&slots), left, of_share });
         BlockSlots { share, slots, of_queues, life }
@@ -278,7 +309,7 @@ impl BlockSlots {
         let mut queues = lock(&cache.queues);
         if slot.is_empty() {
             queues.shrink_to(room);
-            queues.push(FilledSlot { of: Arc::clone(&self.of_queues), number });
+            queues.push(FilledSlot { of: Arc::clone(&self.of_queues), number }, block);
             queues.takes(&self.share.bytes, cost(block));
             slot.replace(Some(block.clone().into_memory()));
         }
@@ -300,6 +331,7 @@ impl Drop for BlockSlots {
         // Most slots are empty, and looking is cheaper than emptying.
         let full = self.slots.iter().filter(|slot| !slot.is_empty());
         for block in full.filter_map(|slot| slot.replace(None)).map(Block::from) {
+            queues.leaves_fresh(&block);
             queues.gives_back(&self.share.bytes, cost(&block));
             queues.dead_count += 1;
         }

@@ -81,7 +81,7 @@ impl CachedValues {
         }
         let slots = self.slots.get_or_init(|| {
             let count = self.group_count * GROUP;
-            BlockSlots::new(Arc::clone(&self.share), Arc::clone(&self.life), count)
+            BlockSlots::of_anything(Arc::clone(&self.share), Arc::clone(&self.life), count)
         });
         if let Some(slot) = self.group(at).find(|slot| slots.is_empty(*slot)) {
             slots.insert(slot, &Block::of_value(&prefix(at), Arc::clone(read)));

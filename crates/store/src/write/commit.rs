@@ -18,6 +18,7 @@
 use std::num::NonZero;
 use std::time::Duration;
 
+use crate::entries::batch::Batch;
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::unsynced::Unsynced;
@@ -28,6 +29,7 @@ use crate::sync::{
 };
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
+use crate::write::giving_up;
 use crate::write::key_locks::KeyLocks;
 
 /// Bytes of one group at most, unless one batch alone is larger.
@@ -152,12 +154,28 @@ impl Commit {
         write: &mut Write,
         sync: bool,
     ) -> Result<Sequence> {
+        if giving_up::is_possible() {
+            self.wait_for_room(engine, &write.batch)?;
+        }
         match self.write_once(engine, write, sync) {
             Err(Error::LockTimeout { keyspace, key }) => {
                 self.write_in_turn(engine, write, sync, (keyspace, key))
             }
             written => written,
         }
+    }
+
+    /// Waits until no key space that is written to stops its writers, or the caller gives up. Later
+    /// it may not: others' writes are with its own then.
+    fn wait_for_room(&self, engine: &Engine, batch: &Batch) -> Result<()> {
+        for keyspace in batch.all_keyspaces() {
+            if keyspace == engine.keyspace {
+                engine.wait_for_room()?;
+            } else if let Some(other) = self.trees.get(keyspace) {
+                other.wait_for_room()?;
+            }
+        }
+        Ok(())
     }
 
     /// As above, but does not wait for locks: `LockTimeout`, and the write is as it was.

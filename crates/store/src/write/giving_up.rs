@@ -2,26 +2,26 @@
 //! ```text
 //! giving_up(asked, || db.put(..))     waits: 20 ms, asked? no -> 20 ms, asked? yes -> Cancelled
 //! ```
-//! Invariant: it is asked while no lock of the store is held, so it may wait for others itself.
+//! Invariant: it is asked while this thread holds no lock of the store, and is in no call that
+//! closing waits for: it may close the store itself. (Of a transaction: it must not use that one.)
 
 use std::cell::Cell;
 use std::time::Duration;
 
 /// How long a wait goes on without asking.
-const STEP: Duration = Duration::from_millis(20);
+pub(crate) const STEP: Duration = Duration::from_millis(20);
 
 thread_local! {
     static ASKED: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
 }
 
-/// Makes a call that may wait for the lock of a key, or
-/// [for room](crate::Keyspace::wait_for_room), and asks every 20 ms of such a wait whether to give
-/// it up. Then the call ends with [`Error::Cancelled`](crate::Error::Cancelled), and has written
-/// nothing. `asked` is asked on this thread, and may take its time.
+/// Makes a call that may wait for the lock of a key, or until flushes and merges have caught up,
+/// and asks every 20 ms of such a wait whether to give it up. Then the call ends with
+/// [`Error::Cancelled`](crate::Error::Cancelled), and has written nothing. `asked` is asked on this
+/// thread, and may take its time; it must not use a transaction that waits.
 ///
-/// For programs that get signals, such as those in Python. A write that is stopped until flushes
-/// have caught up may have writes of other threads with it, and is not given up: wait for room
-/// before it.
+/// For programs that get signals, such as those in Python. Waits for the disk are not given up, nor
+/// those that begin when the write is with others' on its way.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,9 +46,15 @@ pub fn giving_up<T>(asked: fn() -> bool, call: impl FnOnce() -> T) -> T {
     call()
 }
 
+/// Whether this thread may give waits up.
+#[inline]
+pub(crate) fn is_possible() -> bool {
+    ASKED.get().is_some()
+}
+
 /// How long a wait that may last so long goes on before it asks.
 pub(crate) fn step(left: Duration) -> Duration {
-    if ASKED.get().is_some() { left.min(STEP) } else { left }
+    if is_possible() { left.min(STEP) } else { left }
 }
 
 /// Whether this thread's wait is given up. Requires: the thread holds no lock of the store.

@@ -102,6 +102,24 @@ impl Patience {
     }
 }
 
+/// The place of somebody who waits. Dropped, also by a panic, it is free, unless the wait has ended.
+struct InLine<'w> {
+    locks: &'w KeyLocks,
+    waiter: &'w Arc<Waiter>,
+    keyspace: KeyspaceId,
+    key: &'w [u8],
+    leaves: bool,
+}
+
+impl Drop for InLine<'_> {
+    fn drop(&mut self) {
+        // In a child the table may be locked for ever.
+        if self.leaves && !self.locks.life.is_forked() {
+            self.locks.leave(self.waiter, self.keyspace, self.key);
+        }
+    }
+}
+
 impl KeyLocks {
     pub(crate) fn new(life: Arc<Life>) -> Self {
         let (count, next_holder) = (AtomicUsize::new(0), AtomicU64::new(0));
@@ -204,28 +222,49 @@ impl KeyLocks {
         patience: Patience,
     ) -> Result<bool> {
         let (keyspace, holder) = (tree.keyspace, waiter.holder);
-        let (mut is_over, mut is_given_up) = (false, false);
+        let mut in_line = InLine { locks: self, waiter, keyspace, key, leaves: true };
+        let (longest, mut waited) = (patience.left(tree).unwrap_or_default(), Duration::ZERO);
         while table.waits.contains_key(&holder) {
-            let left = patience.left(tree).filter(|_| !is_over && !is_given_up);
+            let left = patience.left(tree).filter(|_| waited < longest);
             let Some(left) = left else {
-                table.waits.remove(&holder);
-                let lock = table.find(keyspace, key).expect("somebody has waited for it");
-                lock.waiting.retain(|other| !Arc::ptr_eq(other, waiter));
-                return Err(if is_given_up { Error::Cancelled } else { timeout(keyspace, key) });
+                drop(table);
+                return Err(timeout(keyspace, key));
             };
             let step = giving_up::step(left);
-            (table, is_over) = wait_at_most(&waiter.turn, &self.table, table, step);
-            if step < left {
+            let (woken, is_over) = wait_at_most(&waiter.turn, &self.table, table, step);
+            table = woken;
+            if !is_over {
+                continue;
+            }
+            waited += step;
+            if giving_up::is_possible() {
                 drop(table);
-                (is_over, is_given_up) = (false, giving_up::is_given_up());
+                if giving_up::is_given_up() {
+                    return Err(Error::Cancelled);
+                }
+                // Whoever was asked may be in a child by now, where the table may be locked for ever.
+                tree.check_open()?;
                 table = lock(&self.table);
             }
         }
+        in_line.leaves = false;
         if table.find(keyspace, key).is_some_and(|lock| lock.holder == holder) {
             return Ok(true);
         }
         tree.check_open()?;
         Err(timeout(keyspace, key))
+    }
+
+    /// Somebody waits no more, or has the lock by now and does not want it.
+    fn leave(&self, waiter: &Arc<Waiter>, keyspace: KeyspaceId, key: &[u8]) {
+        let mut table = lock(&self.table);
+        if table.waits.remove(&waiter.holder).is_some() {
+            let lock = table.find(keyspace, key).expect("somebody has waited for it");
+            lock.waiting.retain(|other| !Arc::ptr_eq(other, waiter));
+            return;
+        }
+        drop(table);
+        self.free_one(waiter.holder, keyspace, key);
     }
 
     /// Frees the locks that a holder has taken since. How many.

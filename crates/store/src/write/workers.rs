@@ -210,62 +210,58 @@ impl Engine {
         self.run_limits.lagging_runs(layout, &self.table_files.options.schedule())
     }
 
-    /// Whether a write would be stopped, unless what it waits for fails.
-    pub(crate) fn stops_writers(&self) -> bool {
+    /// Whether the active memtable must be sealed before the next write.
+    pub(crate) fn must_seal(&self, lag: &Lag) -> bool {
+        // What has a log and what has none lie in one memtable no longer than they must.
+        let was_logged = || self.current.pin().active.first_log().is_some();
+        lag.active_bytes >= self.table_files.options.write_buffer_bytes
+            || self.memory().is_some_and(|memory| memory.asked())
+            || !self.has_log() && was_logged()
+    }
+
+    /// Waits, for a caller that may give up, until a write is not stopped. Of flushes and merges
+    /// that fail the write tells: nobody waits for these.
+    pub(crate) fn wait_for_room(&self) -> Result<()> {
         let lag = self.lag();
-        self.is_full(&lag) || lag.runs >= self.run_limits.stop
-    }
-
-    /// Whether no memtable has room.
-    fn is_full(&self, lag: &Lag) -> bool {
-        lag.sealed >= SEALED_MAX && lag.active_bytes >= self.table_files.options.write_buffer_bytes
-    }
-
-    /// Waits until writes are not stopped, for at most so long, and counts it as a stop. False: they
-    /// still are. Of flushes and merges that fail a write tells: nobody waits for these.
-    pub(crate) fn wait_for_room(&self, at_most: Duration) -> Result<bool> {
-        let is_stopped = || self.is_stopped(&lock(&self.work));
-        if at_most.is_zero() {
-            return Ok(!is_stopped());
+        if !self.lacks_room(&lag) && lag.runs < self.run_limits.stop
+            || self.table_files.options.background == Background::Stepped
+        {
+            return Ok(());
         }
-        let mut has_room = true;
-        self.count_stop(is_stopped, || {
-            has_room = self.wait_while_stopped(at_most)?;
-            Ok(())
-        })?;
-        Ok(has_room)
+        self.count_stop(|| self.stops_writers(&lock(&self.work)), || self.wait_or_give_up())
     }
 
-    /// As `stops_writers`, if the wait has an end. In stepped mode nobody waits.
-    fn is_stopped(&self, work: &Work) -> bool {
+    /// Whether a write has to wait for a flush.
+    fn lacks_room(&self, lag: &Lag) -> bool {
+        lag.sealed >= SEALED_MAX && self.must_seal(lag)
+    }
+
+    /// Whether a write is stopped until a flush or a merge has caught up, which may succeed.
+    fn stops_writers(&self, work: &Work) -> bool {
         let lag = self.lag();
         let may_flush = work.flush.failure().is_none() && work.panicked.is_none();
-        self.table_files.options.background != Background::Stepped
-            && (may_flush && self.is_full(&lag)
-                || lag.runs >= self.run_limits.stop && self.may_merge(work))
+        may_flush && self.lacks_room(&lag)
+            || lag.runs >= self.run_limits.stop && self.may_merge(work)
     }
 
-    fn wait_while_stopped(&self, at_most: Duration) -> Result<bool> {
-        /// More than this is for ever.
-        const YEARS: Duration = Duration::from_secs(1 << 30);
-        let until = now() + at_most.min(YEARS);
+    fn wait_or_give_up(&self) -> Result<()> {
         let mut work = lock(&self.work);
-        while self.is_stopped(&work) {
-            let left = until.saturating_duration_since(now());
-            if work.stopping || left.is_zero() {
-                return self.life().check().map(|()| false);
+        let mut asked_at = now();
+        while self.stops_writers(&work) && !work.stopping {
+            (work, _) = wait_for(&self.work_changed, &self.work, work, giving_up::STEP);
+            if now().saturating_duration_since(asked_at) < giving_up::STEP {
+                continue;
             }
-            let step = giving_up::step(left);
-            (work, _) = wait_for(&self.work_changed, &self.work, work, step);
-            if step < left {
-                drop(work);
-                if giving_up::is_given_up() {
-                    return Err(Error::Cancelled);
-                }
-                work = lock(&self.work);
+            drop(work);
+            if giving_up::is_given_up() {
+                return Err(Error::Cancelled);
             }
+            // Whoever was asked may be in a child by now, where work may be locked for ever.
+            self.check_open()?;
+            asked_at = now();
+            work = lock(&self.work);
         }
-        Ok(true)
+        self.check_open()
     }
 
     /// Waits until there is room for another sealed memtable, or flushing has failed. What failed

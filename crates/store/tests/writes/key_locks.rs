@@ -112,6 +112,52 @@ fn a_wait_that_is_given_up_writes_nothing_and_leaves_the_others_in_line() {
     assert_eq!(text(db.get("k").expect("reads")), "4");
 }
 
+#[test] // The lock was handed over while it was asked; the write was there, and said that it was not.
+fn a_lock_that_comes_while_the_wait_is_given_up_is_free_again() {
+    static HOLDER: Mutex<Option<Transaction>> = Mutex::new(None);
+    let ends_the_holder = || {
+        let ended = HOLDER.lock().expect("no panic").take();
+        ended.is_some_and(|transaction| transaction.commit().is_ok())
+    };
+    let panics = || {
+        drop(HOLDER.lock().expect("no panic").take());
+        panic!("on purpose")
+    };
+    let db = open(LONG);
+    let lock_by_another = || {
+        let transaction = db.transaction();
+        assert_eq!(locked(&transaction, "k"), "");
+        *HOLDER.lock().expect("no panic") = Some(transaction);
+    };
+    lock_by_another();
+    let put = trommel::giving_up(ends_the_holder, || db.put("k", "1"));
+    assert!(matches!(put, Err(Error::Cancelled)), "{put:?}");
+    lock_by_another();
+    let other = db.transaction();
+    let read = trommel::giving_up(ends_the_holder, || other.get_for_update("k").map(drop));
+    assert!(matches!(read, Err(Error::Cancelled)), "{read:?}");
+    lock_by_another();
+    let wait = || trommel::giving_up(panics, || db.put("k", "2"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(wait)).is_err());
+    assert!(db.get("k").expect("reads").is_none());
+    db.put("k", "3").expect("nobody has it");
+}
+
+#[test]
+fn who_is_asked_may_close_the_store() {
+    static DB: Mutex<Option<Db>> = Mutex::new(None);
+    let db = open(LONG);
+    let transaction = db.transaction();
+    assert_eq!(locked(&transaction, "k"), "");
+    *DB.lock().expect("no panic") = Some(db.clone());
+    let closes = || {
+        DB.lock().expect("no panic").take().expect("it is asked once").close().expect("closes");
+        false
+    };
+    let put = trommel::giving_up(closes, || db.put("k", "1"));
+    assert!(matches!(put, Err(Error::Closed { .. })), "{put:?}");
+}
+
 #[test]
 fn a_counter_of_four_threads_that_lock_it_never_conflicts() {
     let (threads, adds) = (4, 500);

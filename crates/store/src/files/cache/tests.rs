@@ -51,6 +51,9 @@ fn check(cache: &BlockCache, tables: &[BlockSlots]) {
     let (dead, living): (Vec<_>, Vec<_>) =
         queues.fresh.iter().chain(&queues.kept).partition(|place| place.slot().is_empty());
     assert_eq!((dead.len(), living.len()), (queues.dead_count, costs.len()));
+    let held = |place: &FilledSlot| place.slot().hold().map(Block::from);
+    let fresh: u64 = queues.fresh.iter().filter_map(held).map(|block| cost(&block)).sum();
+    assert_eq!(queues.fresh_bytes, fresh);
     let distinct: HashSet<_> =
         living.iter().map(|place| std::ptr::from_ref(place.slot())).collect();
     assert_eq!(distinct.len(), living.len(), "a slot has one place");
@@ -173,6 +176,35 @@ fn a_block_that_comes_back_soon_after_it_left_is_kept() {
     assert!(!is_kept(&left_once, 0), "it came back too late");
     left_once = slots(&cache, 1);
     check(&cache, &[back, hot, scanned, left_once]);
+}
+
+#[test]
+fn large_blocks_that_were_read_once_go_before_small_ones_that_were_read_again() {
+    let (small, large) = (block(0, 0, 1_000), block(0, 0, 100_000));
+    let cache = cache_of(1_000 * cost(&small));
+    let (hot, once) = (slots(&cache, 500), slots(&cache, 200));
+    for number in 0..500 {
+        hot.insert(number, &block(1, number, 1_000));
+        (0..2).for_each(|_| assert!(hot.get(number).is_some()));
+    }
+    for number in 0..200 {
+        once.insert(number, &block(2, number, 100_000));
+        assert!((0..500).all(|number| is_kept(&hot, number)), "after {number}");
+    }
+    let fresh = (0..200).filter(|number| is_kept(&once, *number)).count() as u64;
+    assert!(fresh > 0 && fresh * cost(&large) <= 600 * cost(&small));
+    check(&cache, &[hot, once]);
+}
+
+#[test]
+fn slots_for_anything_remember_nothing() {
+    let cache = cache_of(20 * cost(&block(0, 0, 1_000)));
+    let any = BlockSlots::of_anything(cache.share(), Arc::new(Life::new("store".as_ref())), 400);
+    for round in 0..2 {
+        (0..400).for_each(|number| any.insert(number, &block(round, number, 1_000)));
+        assert_eq!(lock(&cache.queues).kept.len(), 0, "nothing was asked for");
+    }
+    check(&cache, &[any]);
 }
 
 #[test]

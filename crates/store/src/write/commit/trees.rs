@@ -69,7 +69,7 @@ impl Trees {
         known.all.remove(&keyspace);
     }
 
-    fn get(&self, keyspace: KeyspaceId) -> Option<Arc<Engine>> {
+    pub(super) fn get(&self, keyspace: KeyspaceId) -> Option<Arc<Engine>> {
         lock(&self.known).get(keyspace)?.upgrade()
     }
 

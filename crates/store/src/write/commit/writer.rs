@@ -463,11 +463,7 @@ impl Writer {
     fn make_room(&mut self, engine: &Engine, bytes: usize) -> Result<()> {
         self.leave_if_failed(engine)?;
         let mut lag = engine.lag();
-        let is_asked = engine.memory().is_some_and(|memory| memory.asked());
-        let is_full = lag.active_bytes >= engine.table_files.options.write_buffer_bytes;
-        // What has a log and what has none lie in one memtable no longer than they must.
-        let was_logged = || engine.current.pin().active.first_log().is_some();
-        if is_full || is_asked || !engine.has_log() && was_logged() {
+        if engine.must_seal(&lag) {
             engine.wait_for_flushes()?;
             self.seal(engine)?;
             lag = engine.lag();

@@ -166,11 +166,7 @@ impl WriteBatch {
         self.check_process(py)?;
         let batch = std::mem::take(&mut *lock_attached(py, &self.state)).batch;
         let db = &self.shared.db;
-        calls::write(
-            py,
-            &[&self.home],
-            || if sync { db.write_synced(batch) } else { db.write(batch) },
-        )
+        calls::write(py, || if sync { db.write_synced(batch) } else { db.write(batch) })
     }
 
     /// Forgets its writes.

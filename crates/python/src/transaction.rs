@@ -6,6 +6,7 @@
 //! ```
 //! Invariant: what was committed or rolled back is used no more.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
@@ -99,20 +100,33 @@ pub(crate) fn new_transaction<'py>(
     Bound::new(py, whole)
 }
 
+thread_local! {
+    /// The transaction in whose call this thread is. 0: it is in none.
+    static IN_CALL: Cell<usize> = const { Cell::new(0) };
+}
+
 impl TransactionIn {
-    /// Calls it, without the interpreter's lock.
+    /// Calls it, without the interpreter's lock. A signal handler that is run while the call waits
+    /// must not make another one: it would wait for the first.
     fn call<T: Send>(
         &self,
         py: Python<'_>,
         call: impl FnOnce(StoreTransactionIn<'_>) -> trommel::Result<T> + Send,
     ) -> PyResult<T> {
         let transaction = self.open.use_it(py)?;
+        let own = Arc::as_ptr(&self.open).addr();
+        if IN_CALL.get() == own {
+            return Err(wrong_value("this thread is in a call of the transaction, which waits"));
+        }
+        let before = IN_CALL.replace(own);
         // It goes before the interpreter's lock is back: the next call may end the transaction.
-        calls::write(py, move || {
+        let done = calls::write(py, move || {
             let done = call(transaction.of(&self.keyspace));
             drop(transaction);
             done
-        })
+        });
+        IN_CALL.set(before);
+        done
     }
 }
 

@@ -403,6 +403,27 @@ def test_a_signal_handler_may_close_the_store_that_a_write_waits_for(tmp_path: P
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "locked\nslow\n", "")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
+def test_a_signal_handler_cannot_use_the_transaction_that_waits(store: trommel.Store) -> None:
+    holder, waits = store.transaction(), store.transaction()
+    holder.get_for_update(b"a")
+    told: list[str] = []
+
+    def handle(*_: object) -> None:
+        with pytest.raises(ValueError) as refused:
+            waits.get_for_update(b"b")
+        told.append(str(refused.value))
+        holder.roll_back()
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+        assert waits.get_for_update(b"a") is None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert told == ["this thread is in a call of the transaction, which waits"]
+
+
 def test_a_waiting_call_lets_other_threads_run(tmp_path: Path) -> None:
     with trommel.open(tmp_path / "store") as store:
         tx = store.transaction()

@@ -112,6 +112,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         assert_eq!(world.db().multi_may_contain(ranges.clone()).expect("asks").len(), 2);
     }),
     ("put", |world, i| world.put(b'z', i)),
+    ("put, giving_up", |world, i| crate::giving_up(|| true, || world.put(b'z', i))),
     ("put_ttl", |world, i| {
         let hour = Duration::from_secs(3600);
         world.db().put_ttl(key(b'z', i), VALUE, hour).expect("puts");

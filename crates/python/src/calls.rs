@@ -116,8 +116,8 @@ fn is_interrupted() -> bool {
     }
 }
 
-/// As `store`, of a write, or of a read that locks. A signal of which Python makes an exception ends
-/// it while it waits for a lock, or for flushes and merges; then nothing was written.
+/// As `store`, of a write, or of a read that locks. A signal of which Python makes an exception
+/// ends it while it waits for a lock, or for flushes and merges; then nothing was written.
 pub(crate) fn write<T: Send>(
     py: Python<'_>,
     call: impl FnOnce() -> trommel::Result<T> + Send,

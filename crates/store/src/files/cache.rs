@@ -3,8 +3,8 @@
 //! ```text
 //! a table's slots   [block 0] [empty] [block 2] [empty] [block 4]     a hit is the load of a slot
 //!                        ^                 ^                 ^
-//! fresh   new ->      place             place   -> out, or, if it was asked for, behind `kept`
-//! kept                                       place   -> out, or, if it was asked for, behind itself
+//! fresh   new ->      place             place   -> out; if it was asked for, behind `kept`
+//! kept                                   place  -> out; if it was asked for, behind itself
 //!          ^ new, if the block left `fresh` a short while ago
 //! ```
 //! Invariant: slots change under the lock of the queues alone. There each full slot has one place,

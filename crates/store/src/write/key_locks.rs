@@ -102,7 +102,8 @@ impl Patience {
     }
 }
 
-/// The place of somebody who waits. Dropped, also by a panic, it is free, unless the wait has ended.
+/// The place of somebody who waits. Dropped, also by a panic, it is free, unless the wait has
+/// ended.
 struct InLine<'w> {
     locks: &'w KeyLocks,
     waiter: &'w Arc<Waiter>,
@@ -242,7 +243,7 @@ impl KeyLocks {
                 if giving_up::is_given_up() {
                     return Err(Error::Cancelled);
                 }
-                // Whoever was asked may be in a child by now, where the table may be locked for ever.
+                // This may be a child by now, where the table may be locked for ever.
                 tree.check_open()?;
                 table = lock(&self.table);
             }

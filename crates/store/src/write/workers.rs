@@ -256,7 +256,7 @@ impl Engine {
             if giving_up::is_given_up() {
                 return Err(Error::Cancelled);
             }
-            // Whoever was asked may be in a child by now, where work may be locked for ever.
+            // This may be a child by now, where work may be locked for ever.
             self.check_open()?;
             asked_at = now();
             work = lock(&self.work);

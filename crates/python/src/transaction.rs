@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: what was committed or rolled back is used no more.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
 use pyo3::prelude::*;
@@ -101,8 +101,8 @@ pub(crate) fn new_transaction<'py>(
 }
 
 thread_local! {
-    /// The transaction in whose call this thread is. 0: it is in none.
-    static IN_CALL: Cell<usize> = const { Cell::new(0) };
+    /// The transactions in whose calls this thread is, by address: handlers of signals nest.
+    static IN_CALLS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 impl TransactionIn {
@@ -115,17 +115,17 @@ impl TransactionIn {
     ) -> PyResult<T> {
         let transaction = self.open.use_it(py)?;
         let own = Arc::as_ptr(&self.open).addr();
-        if IN_CALL.get() == own {
+        if IN_CALLS.with_borrow(|calls| calls.contains(&own)) {
             return Err(wrong_value("this thread is in a call of the transaction, which waits"));
         }
-        let before = IN_CALL.replace(own);
+        IN_CALLS.with_borrow_mut(|calls| calls.push(own));
         // It goes before the interpreter's lock is back: the next call may end the transaction.
         let done = calls::write(py, move || {
             let done = call(transaction.of(&self.keyspace));
             drop(transaction);
             done
         });
-        IN_CALL.set(before);
+        IN_CALLS.with_borrow_mut(Vec::pop);
         done
     }
 }

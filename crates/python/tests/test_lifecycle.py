@@ -417,7 +417,13 @@ def test_a_signal_handler_cannot_use_the_transaction_that_waits(store: trommel.S
 
     before = signal.signal(signal.SIGUSR1, handle)
     try:
-        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+
+        def send() -> None:
+            while store.stats()["lock_waits.count"] == 0:
+                time.sleep(0.005)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        threading.Thread(target=send, daemon=True).start()
         assert waits.get_for_update(b"a") is None
     finally:
         signal.signal(signal.SIGUSR1, before)

@@ -49,7 +49,7 @@ impl Keyspace {
         length: u64,
         mut reader: impl Read,
     ) -> Result<()> {
-        let _call = self.engine.life().enter()?;
+        let call = self.engine.life().enter()?;
         let key = key.as_ref();
         if key.len() > KEY_BYTES_MAX {
             return Err(Error::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
@@ -66,12 +66,15 @@ impl Keyspace {
         if is_off || length <= PIECE_BYTES as u64 {
             let mut value = vec![0; length as usize];
             fill(&mut value)?;
+            drop(call);
             return self.put(key, value);
         }
         let put = files.values.put_from(length, fill);
         let (at, _held) = put.inspect_err(|_| self.engine.sweep_or_call())?;
         let mut batch = self.batch();
         batch.put_apart(key, &at);
+        // A write is no call that closing waits for: it may wait itself.
+        drop(call);
         self.write_if(batch, Vec::new())
     }
 

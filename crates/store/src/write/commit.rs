@@ -167,7 +167,7 @@ impl Commit {
 
     /// Waits until no key space that is written to stops its writers, or the caller gives up. Later
     /// it may not: others' writes are with its own then.
-    fn wait_for_room(&self, engine: &Engine, batch: &Batch) -> Result<()> {
+    pub(super) fn wait_for_room(&self, engine: &Engine, batch: &Batch) -> Result<()> {
         for keyspace in batch.all_keyspaces() {
             if keyspace == engine.keyspace {
                 engine.wait_for_room()?;

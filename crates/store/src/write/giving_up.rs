@@ -21,7 +21,7 @@ thread_local! {
 /// thread, and may take its time; it must not use a transaction that waits.
 ///
 /// For programs that get signals, such as those in Python. Waits for the disk are not given up, nor
-/// those that begin when the write is with others' on its way.
+/// those behind writes of other threads, which may be stopped.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};

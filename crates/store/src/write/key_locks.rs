@@ -202,13 +202,13 @@ impl KeyLocks {
         if patience.left(tree).is_none() {
             return Err(timeout(keyspace, key));
         }
+        let start = tree.env.clock.now();
         let waiter = Arc::new(Waiter { holder, turn: Condvar::new() });
         let lock = table.find(keyspace, key).expect("it was found");
         lock.waiting.push_back(Arc::clone(&waiter));
         table.waits.insert(holder, other);
         // It counts at once, so that `stats` shows it while it lasts.
         tree.counters.lock_waits.add(Duration::ZERO);
-        let start = tree.env.clock.now();
         let taken = self.wait_for(table, &waiter, (tree, key), patience);
         tree.counters.lock_waits.add_time(tree.since(start));
         taken
@@ -217,16 +217,20 @@ impl KeyLocks {
     /// Waits for a lock. Requires: the waiter is in the table.
     fn wait_for<'t>(
         &'t self,
-        mut table: MutexGuard<'t, Table>,
+        table: MutexGuard<'t, Table>,
         waiter: &Arc<Waiter>,
         (tree, key): (&OpenTree, &[u8]),
         patience: Patience,
     ) -> Result<bool> {
         let (keyspace, holder) = (tree.keyspace, waiter.holder);
         let mut in_line = InLine { locks: self, waiter, keyspace, key, leaves: true };
-        let (longest, mut waited) = (patience.left(tree).unwrap_or_default(), Duration::ZERO);
+        // After it, so that a panic unlocks the table before the place is given up.
+        let mut table = table;
+        let (mut longest, mut waited) = (None, Duration::ZERO);
         while table.waits.contains_key(&holder) {
-            let left = patience.left(tree).filter(|_| waited < longest);
+            let left = patience.left(tree);
+            // Where the clock stands still, waits have an end all the same.
+            let left = left.filter(|left| waited < *longest.get_or_insert(*left));
             let Some(left) = left else {
                 drop(table);
                 return Err(timeout(keyspace, key));

@@ -45,6 +45,49 @@ impl Drop for FlushStep<'_> {
     }
 }
 
+/// One of those that wait for room. Together they are one stop.
+struct RoomWait<'e>(&'e Engine);
+
+impl<'e> RoomWait<'e> {
+    fn begin(engine: &'e Engine) -> Self {
+        let now = engine.env.clock.now();
+        let mut work = lock(&engine.work);
+        work.room_waiters += 1;
+        let is_first = work.room_waiters == 1;
+        if is_first {
+            work.room_since = now;
+        }
+        drop(work);
+        let waits = RoomWait(engine);
+        if is_first {
+            engine.counters.stops.add(Duration::ZERO);
+            engine.env.tell(Event::WritersStopped);
+        }
+        waits
+    }
+}
+
+impl Drop for RoomWait<'_> {
+    fn drop(&mut self) {
+        let engine = self.0;
+        // In a child work may be locked for ever.
+        if engine.life().is_forked() {
+            return;
+        }
+        let mut work = lock(&engine.work);
+        work.room_waiters -= 1;
+        if work.room_waiters > 0 {
+            return;
+        }
+        let time = engine.since(work.room_since);
+        drop(work);
+        engine.counters.stops.add_time(time);
+        if engine.check_open().is_ok() {
+            engine.env.tell(Event::WritersGoOn { time });
+        }
+    }
+}
+
 impl Engine {
     /// Runs one step of a flush if one is due, else one of a merge, else one of a part that gets
     /// other bits. False: nothing is due.
@@ -228,7 +271,11 @@ impl Engine {
         {
             return Ok(());
         }
-        self.count_stop(|| self.stops_writers(&lock(&self.work)), || self.wait_or_give_up())
+        if !self.stops_writers(&lock(&self.work)) {
+            return Ok(());
+        }
+        let _waits = RoomWait::begin(self);
+        self.wait_or_give_up()
     }
 
     /// Whether a write has to wait for a flush.

@@ -154,7 +154,7 @@ fn who_is_asked_may_close_the_store() {
         DB.lock().expect("no panic").take().expect("it is asked once").close().expect("closes");
         false
     };
-    let put = trommel::giving_up(closes, || db.put("k", "1"));
+    let put = trommel::giving_up(closes, || db.put_reader("k", 1, &b"1"[..]));
     assert!(matches!(put, Err(Error::Closed { .. })), "{put:?}");
 }
 

@@ -13,6 +13,7 @@ use crate::sync::{Ordering, lock, wait};
 use crate::write::commit::Commit;
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
+use crate::write::giving_up;
 use crate::write::key_locks::{Locker, Patience};
 
 impl Commit {
@@ -35,6 +36,9 @@ impl Commit {
                 Err(Error::Deadlock { .. }) if locker.free_all() > 0 => continue,
                 taken => taken?,
             };
+            if giving_up::is_possible() {
+                self.wait_for_room(engine, &write.batch)?;
+            }
             match self.write_once(engine, write, sync) {
                 Err(Error::LockTimeout { keyspace: of, key: next })
                     if patience.left(engine).is_some() =>

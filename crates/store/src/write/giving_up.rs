@@ -28,7 +28,7 @@ thread_local! {
 ///
 /// static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// # let folder = tempfile::tempdir()?;
-/// # let db = trommel::Db::open(folder.path())?;
+/// # let db = trommel::Db::open(folder.path(), trommel::Options::new())?;
 /// trommel::giving_up(|| INTERRUPTED.load(Ordering::Relaxed), || db.put("drum", "turns"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

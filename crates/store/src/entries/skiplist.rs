@@ -5,7 +5,8 @@
 //! chunk    | node, tower, key, value | node, ... |   never moved, never freed before the list
 //! ```
 //! A link above level 0 has a number beside it: the newest sequence number of the marked nodes that
-//! it leads past or to (entries/skiplist/newest.rs).
+//! it leads past or to (entries/skiplist/newest.rs). The writer's searches begin near their end
+//! (entries/skiplist/starts.rs); readers descend the towers.
 //!
 //! Invariant: a node is complete before a pointer to it is stored (Release). It never changes but
 //! for its tower and the numbers beside it. Readers load pointers (Acquire), so a reader that can
@@ -16,13 +17,13 @@
 use std::cmp::Ordering;
 use std::ptr;
 
-use smallvec::SmallVec;
 use trommel_filters::prefetch_at;
 
 use crate::cost;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::keys::key_head;
 use crate::entries::skiplist::chunk::{Chunk, HUGE_BYTES, Word};
+use crate::entries::skiplist::starts::{ENTRIES_MIN, Starts};
 use crate::sync::{
     Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
 };
@@ -39,6 +40,7 @@ const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// So memtables from 32 MiB on have huge pages: smaller ones gain less than new pages cost.
 const CHUNK_BYTES_MAX: usize = HUGE_BYTES;
 const _: () = assert!(CHUNK_BYTES_MIN.is_multiple_of(ALIGN));
+const _: () = assert!(CHUNK_BYTES_MAX <= u32::MAX as usize);
 
 /// What a node begins with; its tower, its key and its value follow in the same memory.
 #[repr(C, align(8))]
@@ -53,19 +55,9 @@ struct Node {
     witness: Witness, // of all but the tower, for the model checker
 }
 
-/// So many searches go side by side. More hide no more waiting: a core waits for about as many
+/// So many entries' searches go side by side. More hide no more waiting: a core waits for about as many
 /// lines of memory at once.
 const TOGETHER: usize = 8;
-
-/// A search on its way down.
-struct Search {
-    /// That of its key.
-    head: u64,
-    level: usize,
-    /// A node before the key, and the one behind it on this level.
-    before: *mut Node,
-    after: *mut Node,
-}
 
 type Link = AtomicPtr<Node>;
 /// A sequence number beside a link.
@@ -73,43 +65,68 @@ type Newest = AtomicU64;
 
 /// Memory for nodes, in chunks: each as large as all before it, up to a limit.
 struct Arena {
-    chunk_bytes_max: usize,
+    chunk_bytes_max: u32,
+    free_bytes: u32,
+    free: *mut u8,
     /// Of all chunks; a multiple of `ALIGN`.
     all_bytes: usize,
     chunks: Vec<Chunk>,
-    free: *mut u8,
-    free_bytes: usize,
     random: u64,
     /// None: nothing was added. (Most lists of many key spaces are empty.)
-    last: Option<Box<Last>>,
+    hints: Option<Box<Hints>>,
 }
 
-/// The entry that was added last, and level by level the last node that is not behind it.
-struct Last {
-    node: *mut Node,
+/// Where the next entry may belong.
+struct Hints {
+    /// The entry that was added last, and level by level the last node that is not behind it.
+    last: *mut Node,
     splice: Splice,
+    /// None: they are worth nothing yet.
+    starts: Option<Starts>,
 }
 
-/// A node for each level, or null: the list's own tower.
-type Splice = [*mut Node; HEIGHT_MAX];
+/// A node before an entry for each of the lowest levels, or null: the list's own tower.
+#[derive(Clone, Copy)]
+struct Splice {
+    before: [*mut Node; HEIGHT_MAX],
+    /// Of so many levels.
+    known: usize,
+}
+
+impl Default for Splice {
+    fn default() -> Self {
+        Splice { before: [ptr::null_mut(); HEIGHT_MAX], known: 0 }
+    }
+}
+
+impl Splice {
+    /// A node of so many levels is before the entry, and the last one on those that are not known.
+    #[inline]
+    fn reach(&mut self, node: *mut Node, height: usize) {
+        if height > self.known {
+            self.before[self.known..height].fill(node);
+            self.known = height;
+        }
+    }
+}
 
 impl Arena {
     /// New memory of `size` bytes. Requires: size > 0, a multiple of `ALIGN`.
     fn take(&mut self, size: usize) -> *mut u8 {
         assert!(size > 0 && size.is_multiple_of(ALIGN), "{size} bytes for a node");
-        if size > self.free_bytes {
-            let chunk_bytes = self.all_bytes.clamp(CHUNK_BYTES_MIN, self.chunk_bytes_max);
+        if size > self.free_bytes as usize {
+            let chunk_bytes = self.all_bytes.clamp(CHUNK_BYTES_MIN, self.chunk_bytes_max as usize);
             if size > chunk_bytes / 4 {
                 return self.add_chunk(size);
             }
             self.free = self.add_chunk(chunk_bytes);
-            self.free_bytes = chunk_bytes;
+            self.free_bytes = chunk_bytes as u32;
         }
         let taken = self.free;
         // SAFETY: `free` points into the last shared chunk, with `free_bytes` >= size bytes behind
         // it.
         self.free = unsafe { taken.add(size) };
-        self.free_bytes -= size;
+        self.free_bytes -= size as u32;
         taken
     }
 
@@ -120,6 +137,10 @@ impl Arena {
         let start = chunk.start();
         self.chunks.push(chunk);
         start
+    }
+
+    fn starts(&mut self) -> Option<&mut Starts> {
+        self.hints.as_mut()?.starts.as_mut()
     }
 
     /// One, seldom more (xorshift).
@@ -164,10 +185,10 @@ impl SkipList {
     /// The same, with another seed of its nodes' heights. Requires: it is not 0.
     pub(crate) fn with_random(expected_bytes: usize, random: u64) -> Self {
         let chunk_bytes_max = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-        let chunk_bytes_max = chunk_bytes_max.next_multiple_of(ALIGN);
+        let chunk_bytes_max = chunk_bytes_max.next_multiple_of(ALIGN) as u32;
         let (chunks, free, free_bytes) = (Vec::new(), ptr::null_mut(), 0);
-        let (all_bytes, last) = (0, None);
-        let arena = Arena { chunk_bytes_max, all_bytes, chunks, free, free_bytes, random, last };
+        let (all_bytes, hints) = (0, None);
+        let arena = Arena { chunk_bytes_max, all_bytes, chunks, free, free_bytes, random, hints };
         SkipList {
             towers: Default::default(),
             newest: Default::default(),
@@ -192,136 +213,84 @@ impl SkipList {
     /// Adds some entries, one after the other. Requires: as for each of them.
     pub(crate) fn insert_all(&self, entries: &[Entry<'_>]) {
         let mut arena = lock(&self.arena);
-        let mut left = entries;
-        while let Some((next, rest)) = left.split_first() {
-            if let Some(mut splice) = self.splice_behind_last(&arena, next) {
-                self.add_behind(&mut arena, next, &mut splice, false, || {});
-                left = rest;
-                continue;
+        for together in entries.chunks(TOGETHER) {
+            // Each waits for memory: the others' comes meanwhile.
+            if let Some(starts) = arena.starts() {
+                together.iter().skip(1).for_each(|entry| starts.ask_for_before(self, entry));
             }
-            let (together, rest) = left.split_at(left.len().min(TOGETHER));
-            let mut splices = self.splices_of(together);
-            for (entry, splice) in together.iter().zip(&mut splices) {
-                self.add_behind(&mut arena, entry, splice, false, || {});
+            for entry in together {
+                self.add_to(&mut arena, entry, false, || {});
             }
-            left = rest;
         }
     }
 
     /// `changed` is called after each change that readers may see.
     fn add(&self, entry: &Entry<'_>, is_marked: bool, changed: impl Fn()) {
-        let mut arena = lock(&self.arena);
-        let mut splice = self.splice_behind_last(&arena, entry).unwrap_or_else(|| {
-            let mut splice = [ptr::null_mut(); HEIGHT_MAX];
-            self.around(entry.key, entry.sequence, |level, node| splice[level] = node);
-            splice
-        });
-        self.add_behind(&mut arena, entry, &mut splice, is_marked, changed);
+        self.add_to(&mut lock(&self.arena), entry, is_marked, changed);
+    }
+
+    /// Requires: the arena is the list's own.
+    fn add_to(&self, arena: &mut Arena, entry: &Entry<'_>, is_marked: bool, changed: impl Fn()) {
+        let height = arena.draw_height();
+        // A mark is told of on all levels.
+        let levels = if is_marked { HEIGHT_MAX } else { height };
+        let behind_last = self.splice_behind_last(arena, entry, levels);
+        let mut splice = behind_last.unwrap_or_else(|| self.splice_of(arena, entry, levels));
+        let after = self.approach(entry, &mut splice, levels);
+        let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
+        assert!(!taken, "two entries with {:?} and one key", entry.sequence);
+        self.add_behind(arena, entry, height, &mut splice, is_marked, changed);
     }
 
     /// The nodes before an entry that comes next behind the last one that was added: so keys that
-    /// ascend need no search. None: it does not. Requires: the arena is the list's own.
+    /// ascend need no search. None: it does not, or they are not known on so many levels. Requires:
+    /// the arena is the list's own.
     #[inline]
-    fn splice_behind_last(&self, arena: &Arena, entry: &Entry<'_>) -> Option<Splice> {
-        let (head, key, at) = (key_head(entry.key), entry.key, entry.sequence);
-        let last = arena.last.as_ref().filter(|last| self.is_before(last.node, head, key, at))?;
-        let after = self.link(last.node, 0).load(Memory::Relaxed);
-        let fits = after.is_null() || !self.is_before(after, head, key, at);
-        fits.then_some(last.splice)
-    }
-
-    /// Nodes before each of these entries, those of each level. The searches go side by side: while
-    /// one waits for memory the others go on.
-    fn splices_of(&self, entries: &[Entry<'_>]) -> [Splice; TOGETHER] {
-        let mut splices = [[ptr::null_mut(); HEIGHT_MAX]; TOGETHER];
-        let top = self.height.load(Memory::Relaxed) - 1;
-        let begin = |entry: &Entry<'_>| Search {
-            head: key_head(entry.key),
-            level: top,
-            before: ptr::null_mut(),
-            after: self.link(ptr::null_mut(), top).load(Memory::Relaxed),
-        };
-        let mut searches: SmallVec<[Search; TOGETHER]> = entries.iter().map(begin).collect();
-        let mut are_under_way = true;
-        while are_under_way {
-            are_under_way = false;
-            for ((search, entry), splice) in searches.iter_mut().zip(entries).zip(&mut splices) {
-                are_under_way |= self.step(search, entry, splice);
-            }
-        }
-        splices
-    }
-
-    /// Goes on by one node or one level. False: the search has ended.
-    #[inline]
-    fn step(&self, search: &mut Search, entry: &Entry<'_>, splice: &mut Splice) -> bool {
-        let Search { head, level, before, after } = search;
-        if !after.is_null() && self.is_before(*after, *head, entry.key, entry.sequence) {
-            *before = *after;
-        } else {
-            splice[*level] = *before;
-            if *level == 0 {
-                return false;
-            }
-            *level -= 1;
-        }
-        *after = self.link(*before, *level).load(Memory::Relaxed);
-        ask_for(*after);
-        true
-    }
-
-    /// Adds an entry behind nodes that are before it, if need be far behind.
-    fn add_behind(
+    fn splice_behind_last(
         &self,
-        arena: &mut Arena,
+        arena: &Arena,
         entry: &Entry<'_>,
-        splice: &mut Splice,
-        is_marked: bool,
-        changed: impl Fn(),
-    ) {
-        let after = self.approach(entry, splice);
-        let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
-        assert!(!taken, "two entries with {:?} and one key", entry.sequence);
-        let height = arena.draw_height();
-        let (node, size) = new_node(arena, entry, height);
-        // A reader that reaches it, at whatever level, may go on from any: all that it has is there
-        // before the first link to it.
-        for (level, &before) in splice.iter().enumerate().take(height) {
-            let next = self.link(before, level).load(Memory::Relaxed);
-            // SAFETY: `node` is a node of this list with `height` > level links.
-            unsafe { link_of(node, level) }.store(next, Memory::Relaxed);
-            if is_marked && level > 0 {
-                self.part_newest(node, next, level);
-            }
-        }
-        let levels_before = self.height.fetch_max(height, Memory::Relaxed);
-        changed();
-        for (level, &before) in splice.iter().enumerate().take(height) {
-            if is_marked && level >= levels_before {
-                self.part_newest(before, ptr::null_mut(), level);
-            }
-            self.link(before, level).store(node, Memory::Release);
-            changed();
-        }
-        if is_marked {
-            self.mark(splice, entry.sequence, &changed);
-        }
-        splice[..height].fill(node);
-        let last = Last { node, splice: *splice };
-        match &mut arena.last {
-            Some(known) => **known = last,
-            none => *none = Some(Box::new(last)),
-        }
-        self.len.fetch_add(1, Memory::Relaxed);
-        self.size_bytes.fetch_add(size, Memory::Relaxed);
+        levels: usize,
+    ) -> Option<Splice> {
+        let (head, key, at) = (key_head(entry.key), entry.key, entry.sequence);
+        let hints = arena.hints.as_ref().filter(|it| self.is_before(it.last, head, key, at))?;
+        let after = self.link(hints.last, 0).load(Memory::Relaxed);
+        let fits = after.is_null() || !self.is_before(after, head, key, at);
+        (fits && hints.splice.known >= levels).then_some(hints.splice)
     }
 
-    /// Moves nodes that are before an entry to the last ones before it. Gives the node after it.
+    /// Nodes before an entry on so many levels, or more.
     #[inline]
-    fn approach(&self, entry: &Entry<'_>, splice: &mut Splice) -> *mut Node {
+    fn splice_of(&self, arena: &mut Arena, entry: &Entry<'_>, levels: usize) -> Splice {
+        let known = arena.starts().map(|starts| starts.before(self, entry, levels));
+        let mut splice = known.unwrap_or_default();
+        if splice.known < levels {
+            let (key, at, lowest) = (entry.key, entry.sequence, splice.known);
+            self.around(key, at, lowest, |level, node| splice.before[level] = node);
+            splice.known = HEIGHT_MAX;
+        }
+        splice
+    }
+
+    /// Searches may begin at a node, which has links above level 0. Gives the memory that this
+    /// takes.
+    fn note_start(&self, hints: &mut Hints, node: *mut Node) -> usize {
+        let Some(starts) = &mut hints.starts else {
+            hints.starts = if self.len() < ENTRIES_MIN { None } else { Starts::of(self) };
+            return hints.starts.as_ref().map_or(0, Starts::size_bytes);
+        };
+        let before = starts.size_bytes();
+        starts.add(self, node);
+        starts.size_bytes() - before
+    }
+
+    /// Moves nodes that are before an entry to the last ones before it, on so many levels. Gives
+    /// the node after it.
+    #[inline]
+    fn approach(&self, entry: &Entry<'_>, splice: &mut Splice, levels: usize) -> *mut Node {
         let (head, mut after) = (key_head(entry.key), ptr::null_mut());
-        for level in (0..self.height.load(Memory::Relaxed)).rev() {
-            let before = &mut splice[level];
+        for level in (0..levels.min(self.height.load(Memory::Relaxed))).rev() {
+            let before = &mut splice.before[level];
             loop {
                 after = self.link(*before, level).load(Memory::Relaxed);
                 if after.is_null() || !self.is_before(after, head, entry.key, entry.sequence) {
@@ -331,6 +300,49 @@ impl SkipList {
             }
         }
         after
+    }
+
+    /// Adds an entry behind the last nodes before it. Requires: they are known on as many levels as
+    /// it has.
+    fn add_behind(
+        &self,
+        arena: &mut Arena,
+        entry: &Entry<'_>,
+        height: usize,
+        splice: &mut Splice,
+        is_marked: bool,
+        changed: impl Fn(),
+    ) {
+        let (node, size) = new_node(arena, entry, height);
+        // A reader that reaches it, at whatever level, may go on from any: all that it has is there
+        // before the first link to it.
+        for (level, &before) in splice.before.iter().enumerate().take(height) {
+            let next = self.link(before, level).load(Memory::Relaxed);
+            // SAFETY: `node` is a node of this list with `height` > level links.
+            unsafe { link_of(node, level) }.store(next, Memory::Relaxed);
+            if is_marked && level > 0 {
+                self.part_newest(node, next, level);
+            }
+        }
+        let levels_before = self.height.fetch_max(height, Memory::Relaxed);
+        changed();
+        for (level, &before) in splice.before.iter().enumerate().take(height) {
+            if is_marked && level >= levels_before {
+                self.part_newest(before, ptr::null_mut(), level);
+            }
+            self.link(before, level).store(node, Memory::Release);
+            changed();
+        }
+        if is_marked {
+            self.mark(&splice.before, entry.sequence, &changed);
+        }
+        splice.before[..height].fill(node);
+        let none = || Box::new(Hints { last: node, splice: *splice, starts: None });
+        let hints = arena.hints.get_or_insert_with(none);
+        (hints.last, hints.splice) = (node, *splice);
+        self.len.fetch_add(1, Memory::Relaxed);
+        let of_starts = if height > 1 { self.note_start(hints, node) } else { 0 };
+        self.size_bytes.fetch_add(size + of_starts, Memory::Relaxed);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -348,7 +360,7 @@ impl SkipList {
         key: &[u8],
         at: Sequence,
     ) -> Option<(Sequence, Kind, HeldBytes)> {
-        let (_, node) = self.around(key, at, |_, _| {});
+        let (_, node) = self.around(key, at, 0, |_, _| {});
         let found = self.entry_at(node).filter(|entry| entry.key == key)?;
         Some((found.sequence, found.kind, HeldBytes::of(self, found.value)))
     }
@@ -367,11 +379,12 @@ impl SkipList {
         &self,
         key: &[u8],
         at: Sequence,
+        lowest: usize,
         mut passed: impl FnMut(usize, *mut Node),
     ) -> (*mut Node, *mut Node) {
         let head = key_head(key);
         let (mut before, mut after) = (ptr::null_mut(), ptr::null_mut());
-        for level in (0..self.height.load(Memory::Relaxed)).rev() {
+        for level in (lowest..self.height.load(Memory::Relaxed)).rev() {
             loop {
                 after = self.link(before, level).load(Memory::Acquire);
                 // Most steps wait for memory: that of the next levels' nodes comes meanwhile.
@@ -528,6 +541,7 @@ mod cursor;
 pub(crate) use cursor::{HeldBytes, ListCursor};
 
 mod newest;
+mod starts;
 
 #[cfg(test)]
 mod tests {
@@ -573,7 +587,7 @@ mod tests {
         /// Whether one by one or side by side, in whichever order and groups.
         #[test]
         fn entries_that_are_added_together_are_in_order(
-            numbers in proptest::collection::vec(0u64..300, 1..300),
+            numbers in proptest::collection::vec(0u64..900, 1..900),
             ascend in proptest::bool::ANY,
             groups in proptest::collection::vec(1usize..30, 1..60),
         ) {
@@ -608,6 +622,7 @@ mod tests {
             expected.sort_by(|(a, a_at), (b, b_at)| a.cmp(b).then(b_at.cmp(a_at)));
             proptest::prop_assert_eq!(keys(&list), expected);
             proptest::prop_assert_eq!(list.len(), entries.len());
+            lock(&list.arena).starts().into_iter().for_each(|starts| starts.check(&list));
             // Each level leads over nodes that are there, in order.
             for level in 0..HEIGHT_MAX {
                 let next = |node: *mut Node| list.link(node, level).load(Memory::Relaxed);

@@ -43,6 +43,14 @@ impl RunLimits {
     }
 }
 
+impl Options {
+    /// How far merges lag behind in a layout: the runs that limits are for.
+    pub(crate) fn lagging_runs(&self, layout: &Layout) -> u32 {
+        let runs = RunLimits::of(self).lagging_runs(layout, &self.schedule());
+        u32::try_from(runs).unwrap_or(u32::MAX)
+    }
+}
+
 /// As many as a level has while merges keep up, and about as many again.
 fn usual_runs(schedule: &Schedule<'_>, level: usize) -> usize {
     2 * schedule.ratio(level) + SEALED_MAX

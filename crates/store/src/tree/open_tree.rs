@@ -347,7 +347,8 @@ impl Installer {
         let old_images = old_images.map(|image| Obsolete::Image(image.file));
         tree.leaving.add(self.doubtful.drain(..).chain(old_images));
         self.has_changed = true;
-        let next = now.apply(edit, layout, opened, guard);
+        let lagging_runs = tree.table_files.options.lagging_runs(&layout);
+        let next = now.apply(edit, (layout, lagging_runs), opened, guard);
         drop(now);
         let merge_epoch = next.merge_epoch;
         tree.current.store(Arc::new(next));

@@ -160,6 +160,7 @@ fn version_of(
         guard: options.empty_guard(&layout.cuts),
         deletes_ranges: false,
         layout: Arc::clone(layout),
+        lagging_runs: options.options.lagging_runs(layout),
         merge_epoch: 0,
         holders: Arc::default(),
     };

@@ -99,6 +99,8 @@ pub(crate) struct Version {
     /// Whether some run deletes ranges.
     pub(crate) deletes_ranges: bool,
     pub(crate) layout: Arc<Layout>,
+    /// How far merges lag behind in it.
+    pub(crate) lagging_runs: u32,
     pub(crate) guard: Guard,
     /// Merges installed so far. A scan that pinned an older epoch moves on to release its tables.
     pub(crate) merge_epoch: u64,
@@ -115,6 +117,7 @@ impl Version {
             runs: Vec::new(),
             deletes_ranges: false,
             layout: Arc::default(),
+            lagging_runs: 0,
             guard: Guard::Open,
             merge_epoch: last.merge_epoch,
             holders: Arc::default(),
@@ -156,7 +159,7 @@ impl Version {
     pub(crate) fn apply(
         &self,
         edit: &Edit,
-        layout: Arc<Layout>,
+        (layout, lagging_runs): (Arc<Layout>, u32),
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Version {
@@ -171,6 +174,7 @@ impl Version {
             deletes_ranges: deletes_ranges(&runs),
             runs,
             layout,
+            lagging_runs,
             guard,
             merge_epoch: self.merge_epoch + u64::from(leave),
             holders: if leave { Arc::default() } else { Arc::clone(&self.holders) },

@@ -11,7 +11,6 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::plan::background::Background;
-use crate::plan::layout::Layout;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::shared::worker_pool::WorkKind;
 use crate::sync::{Arc, Ordering, current, lock, now, wait, wait_for};
@@ -245,12 +244,8 @@ impl Engine {
             active_bytes,
             fullness,
             shared: self.memory().map_or(0.0, |memory| memory.fullness()),
-            runs: self.lagging_runs(&now.layout),
+            runs: now.lagging_runs as usize,
         }
-    }
-
-    fn lagging_runs(&self, layout: &Layout) -> usize {
-        self.run_limits.lagging_runs(layout, &self.table_files.options.schedule())
     }
 
     /// Whether the active memtable must be sealed before the next write.
@@ -331,7 +326,7 @@ impl Engine {
     /// writer: a table that cannot be read is no reason not to write. Writers are slowed down all
     /// the same.
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
-        let crowded = || self.lagging_runs(&self.current.pin().layout) >= self.run_limits.stop;
+        let crowded = || self.current.pin().lagging_runs as usize >= self.run_limits.stop;
         let is_over = |work: &Work| (!crowded() || !self.may_merge(work)).then_some(Ok(()));
         self.count_stop(crowded, || self.wait_until(is_over))
     }

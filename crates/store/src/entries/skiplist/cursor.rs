@@ -72,7 +72,7 @@ impl Cursor for ListCursor {
     }
 
     fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
-        (_, self.node) = self.list.around(key, at, |_, _| {});
+        (_, self.node) = self.list.around(key, at, 0, |_, _| {});
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl Cursor for ListCursor {
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        (self.node, _) = self.list.around(key, Sequence::MAX, |_, _| {});
+        (self.node, _) = self.list.around(key, Sequence::MAX, 0, |_, _| {});
         Ok(())
     }
 
@@ -116,7 +116,7 @@ impl Cursor for ListCursor {
 
     fn prev(&mut self) -> Result<()> {
         if let Some(Entry { key, sequence, .. }) = self.list.entry_at(self.node) {
-            (self.node, _) = self.list.around(key, sequence, |_, _| {});
+            (self.node, _) = self.list.around(key, sequence, 0, |_, _| {});
         }
         Ok(())
     }

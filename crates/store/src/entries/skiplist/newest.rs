@@ -87,7 +87,7 @@ impl SkipList {
     /// Whether an entry with a key in [from, until) is newer than `than`. Requires: those that are
     /// newer were marked.
     pub(crate) fn has_newer(&self, from: &[u8], until: &[u8], than: Sequence) -> bool {
-        let (_, first) = self.around(from, Sequence::MAX, |_, _| {});
+        let (_, first) = self.around(from, Sequence::MAX, 0, |_, _| {});
         let Some(entry) = self.entry_at(first) else { return false };
         let newer = if entry.sequence > than { first } else { self.newer_behind(first, than) };
         self.entry_at(newer).is_some_and(|entry| entry.key < until)

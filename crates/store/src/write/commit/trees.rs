@@ -266,6 +266,11 @@ impl<'e> Touched<'e> {
         all.filter(|(_, tally)| tally.writes > 0)
     }
 
+    /// Asks for the memory that a write is put into.
+    pub(super) fn ask_for(&self, ((keyspace, _, key, _), _): NumberedWrite<'_>) {
+        self.engine_of(keyspace).current.pin().active.memtable.ask_for(key);
+    }
+
     /// Puts writes, with their sequence numbers, into memtables.
     pub(super) fn insert<'w>(&self, writes: impl Iterator<Item = NumberedWrite<'w>>) {
         let mut current: Option<Filling<'_, 'w>> = None;

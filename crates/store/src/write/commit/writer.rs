@@ -283,6 +283,8 @@ impl Writer {
         // Spent even if logging fails: the log may hold them.
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.logged()).zip(first.0..);
+        // It comes while the log takes the write.
+        writes().next().into_iter().for_each(|write| touched.ask_for(write));
         let logged = touched.logged(writes(), (first, count));
         let grown = logged.map(|(first, count)| {
             let logged = writes().filter(|write| touched.is_logged(write));

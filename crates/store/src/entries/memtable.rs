@@ -132,6 +132,12 @@ impl Memtable {
         self.bloom.ask_for(key);
     }
 
+    /// Asks for memory that an entry of a key will be noted in.
+    #[inline]
+    pub(crate) fn ask_for_insert(&self, key: &[u8]) {
+        self.bloom.ask_for_addition(key);
+    }
+
     /// False: it has no entry of the key.
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
         self.bloom.may_contain(key)

@@ -135,8 +135,15 @@ impl Bloom {
     #[inline]
     pub(crate) fn ask_for(&self, key: &[u8]) {
         if let Some(parts) = self.parts.get() {
-            let line = parts.first.line(hash_key(key, HashUse::Memtable));
-            prefetch_at(std::ptr::from_ref(line).cast(), 1);
+            parts.first.ask_for(hash_key(key, HashUse::Memtable));
+        }
+    }
+
+    /// Asks for the memory that a key will be added to.
+    #[inline]
+    pub(crate) fn ask_for_addition(&self, key: &[u8]) {
+        if let Some(parts) = self.parts.get() {
+            self.newest(parts).ask_for(hash_key(key, HashUse::Memtable));
         }
     }
 
@@ -152,6 +159,11 @@ impl Bloom {
         if before >= self.room.load(Ordering::Relaxed) {
             self.make_next(parts);
         }
+        self.newest(parts)
+    }
+
+    #[inline]
+    fn newest<'p>(&self, parts: &'p Parts) -> &'p Part {
         match self.made.load(Ordering::Relaxed).checked_sub(1) {
             Some(newest) => parts.later[newest].get().expect("it was made"),
             None => &parts.first,
@@ -185,6 +197,11 @@ impl Part {
     fn line(&self, hash: u64) -> &Line {
         let place = (u128::from(hash) * self.0.len() as u128) >> 64;
         &self.0[place as usize]
+    }
+
+    #[inline]
+    fn ask_for(&self, hash: u64) {
+        prefetch_at(std::ptr::from_ref(self.line(hash)).cast(), 1);
     }
 
     /// The word and the bit of each probe.

@@ -17,6 +17,7 @@
 use std::cmp::Ordering;
 use std::ptr;
 
+use smallvec::SmallVec;
 use trommel_filters::prefetch_at;
 
 use crate::cost;
@@ -28,7 +29,8 @@ use crate::sync::{
     Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
 };
 
-const HEIGHT_MAX: usize = 16;
+/// Enough for 14 million entries. In a longer list searches take longer.
+const HEIGHT_MAX: usize = 15;
 /// One node in this many is taller by one. Fewer: a search passes fewer nodes and waits less often
 /// for memory, and a node has more links. (4: an eighth slower; 2: no faster for its memory.)
 const BRANCHING: u64 = 3;
@@ -59,6 +61,15 @@ struct Node {
 /// lines of memory at once.
 const TOGETHER: usize = 8;
 
+/// A search on its way down.
+struct Search {
+    /// That of its key.
+    head: u64,
+    level: usize,
+    /// The node behind the last one that is known to be before the key, on this level.
+    after: *mut Node,
+}
+
 type Link = AtomicPtr<Node>;
 /// A sequence number beside a link.
 type Newest = AtomicU64;
@@ -68,8 +79,8 @@ struct Arena {
     chunk_bytes_max: u32,
     free_bytes: u32,
     free: *mut u8,
-    /// Of all chunks; a multiple of `ALIGN`.
-    all_bytes: usize,
+    /// Of all chunks; not above `CHUNK_BYTES_MAX`.
+    all_bytes: u32,
     chunks: Vec<Chunk>,
     random: u64,
     /// None: nothing was added. (Most lists of many key spaces are empty.)
@@ -108,6 +119,14 @@ impl Splice {
             self.known = height;
         }
     }
+
+    /// A search goes down to this level: it begins at the node above, unless a later one is known.
+    #[inline]
+    fn lower(&mut self, level: usize) {
+        if self.before[level].is_null() {
+            self.before[level] = self.before[level + 1];
+        }
+    }
 }
 
 impl Arena {
@@ -115,7 +134,8 @@ impl Arena {
     fn take(&mut self, size: usize) -> *mut u8 {
         assert!(size > 0 && size.is_multiple_of(ALIGN), "{size} bytes for a node");
         if size > self.free_bytes as usize {
-            let chunk_bytes = self.all_bytes.clamp(CHUNK_BYTES_MIN, self.chunk_bytes_max as usize);
+            let chunk_bytes = self.all_bytes.clamp(CHUNK_BYTES_MIN as u32, self.chunk_bytes_max);
+            let chunk_bytes = chunk_bytes as usize;
             if size > chunk_bytes / 4 {
                 return self.add_chunk(size);
             }
@@ -132,7 +152,7 @@ impl Arena {
 
     /// Requires: size is a multiple of `ALIGN`.
     fn add_chunk(&mut self, size: usize) -> *mut u8 {
-        self.all_bytes += size;
+        self.all_bytes = (self.all_bytes as usize + size).min(CHUNK_BYTES_MAX) as u32;
         let mut chunk = Chunk::new(size);
         let start = chunk.start();
         self.chunks.push(chunk);
@@ -213,33 +233,34 @@ impl SkipList {
     /// Adds some entries, one after the other. Requires: as for each of them.
     pub(crate) fn insert_all(&self, entries: &[Entry<'_>]) {
         let mut arena = lock(&self.arena);
-        for together in entries.chunks(TOGETHER) {
-            // Each waits for memory: the others' comes meanwhile.
-            if let Some(starts) = arena.starts() {
-                together.iter().skip(1).for_each(|entry| starts.ask_for_before(self, entry));
+        let mut left = entries;
+        while let Some((next, rest)) = left.split_first() {
+            let height = arena.draw_height();
+            if let Some(mut splice) = self.splice_behind_last(&arena, next, height) {
+                self.add_behind(&mut arena, next, height, &mut splice, false, || {});
+                left = rest;
+                continue;
             }
-            for entry in together {
-                self.add_to(&mut arena, entry, false, || {});
+            let (together, rest) = left.split_at(left.len().min(TOGETHER));
+            let mut heights = [height; TOGETHER];
+            heights[1..together.len()].fill_with(|| arena.draw_height());
+            let mut splices = self.splices_of(&mut arena, together, &heights);
+            for ((entry, height), splice) in together.iter().zip(heights).zip(&mut splices) {
+                self.add_behind(&mut arena, entry, height, splice, false, || {});
             }
+            left = rest;
         }
     }
 
     /// `changed` is called after each change that readers may see.
     fn add(&self, entry: &Entry<'_>, is_marked: bool, changed: impl Fn()) {
-        self.add_to(&mut lock(&self.arena), entry, is_marked, changed);
-    }
-
-    /// Requires: the arena is the list's own.
-    fn add_to(&self, arena: &mut Arena, entry: &Entry<'_>, is_marked: bool, changed: impl Fn()) {
+        let mut arena = lock(&self.arena);
         let height = arena.draw_height();
         // A mark is told of on all levels.
         let levels = if is_marked { HEIGHT_MAX } else { height };
-        let behind_last = self.splice_behind_last(arena, entry, levels);
-        let mut splice = behind_last.unwrap_or_else(|| self.splice_of(arena, entry, levels));
-        let after = self.approach(entry, &mut splice, levels);
-        let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
-        assert!(!taken, "two entries with {:?} and one key", entry.sequence);
-        self.add_behind(arena, entry, height, &mut splice, is_marked, changed);
+        let behind_last = self.splice_behind_last(&arena, entry, levels);
+        let mut splice = behind_last.unwrap_or_else(|| self.splice_of(&mut arena, entry, levels));
+        self.add_behind(&mut arena, entry, height, &mut splice, is_marked, changed);
     }
 
     /// The nodes before an entry that comes next behind the last one that was added: so keys that
@@ -262,7 +283,10 @@ impl SkipList {
     /// Nodes before an entry on so many levels, or more.
     #[inline]
     fn splice_of(&self, arena: &mut Arena, entry: &Entry<'_>, levels: usize) -> Splice {
-        let known = arena.starts().map(|starts| starts.before(self, entry, levels));
+        let known = arena.starts().map(|starts| {
+            let page = starts.page_of(self, entry);
+            starts.before(self, page, entry, levels)
+        });
         let mut splice = known.unwrap_or_default();
         if splice.known < levels {
             let (key, at, lowest) = (entry.key, entry.sequence, splice.known);
@@ -302,8 +326,66 @@ impl SkipList {
         after
     }
 
-    /// Adds an entry behind the last nodes before it. Requires: they are known on as many levels as
-    /// it has.
+    /// Nodes before each of these entries, on as many levels as they have, or more. The searches go
+    /// side by side: while one waits for memory the others go on.
+    fn splices_of(
+        &self,
+        arena: &mut Arena,
+        entries: &[Entry<'_>],
+        heights: &[usize; TOGETHER],
+    ) -> [Splice; TOGETHER] {
+        let mut splices = [Splice::default(); TOGETHER];
+        if let Some(starts) = arena.starts() {
+            let pages = entries.iter().map(|entry| starts.page_of(self, entry));
+            let pages: SmallVec<[usize; TOGETHER]> = pages.collect();
+            for ((entry, page), (height, splice)) in
+                entries.iter().zip(pages).zip(heights.iter().zip(&mut splices))
+            {
+                *splice = starts.before(self, page, entry, *height);
+                ask_for(splice.before[height - 1]);
+            }
+        }
+        let mut searches = SmallVec::<[Search; TOGETHER]>::new();
+        for ((entry, height), splice) in entries.iter().zip(heights).zip(&mut splices) {
+            let mut level = height - 1;
+            if splice.known < *height {
+                *splice = Splice { known: HEIGHT_MAX, ..Splice::default() };
+                level = self.height.load(Memory::Relaxed) - 1;
+            }
+            let after = self.link(splice.before[level], level).load(Memory::Relaxed);
+            ask_for(after);
+            searches.push(Search { head: key_head(entry.key), level, after });
+        }
+        let mut are_under_way = true;
+        while are_under_way {
+            are_under_way = false;
+            for ((search, entry), splice) in searches.iter_mut().zip(entries).zip(&mut splices) {
+                are_under_way |= self.step(search, entry, splice);
+            }
+        }
+        splices
+    }
+
+    /// Goes on by one node or one level. False: the search has ended.
+    #[inline]
+    fn step(&self, search: &mut Search, entry: &Entry<'_>, splice: &mut Splice) -> bool {
+        let Search { head, level, after } = search;
+        if !after.is_null() && self.is_before(*after, *head, entry.key, entry.sequence) {
+            splice.before[*level] = *after;
+        } else {
+            if *level == 0 {
+                return false;
+            }
+            *level -= 1;
+            splice.lower(*level);
+        }
+        *after = self.link(splice.before[*level], *level).load(Memory::Relaxed);
+        ask_for(*after);
+        true
+    }
+
+    /// Adds an entry behind nodes that are before it, if need be far behind. Requires: they are
+    /// known on as many levels as it has; if it is marked, on all.
     fn add_behind(
         &self,
         arena: &mut Arena,
@@ -313,6 +395,11 @@ impl SkipList {
         is_marked: bool,
         changed: impl Fn(),
     ) {
+        let levels = if is_marked { HEIGHT_MAX } else { height };
+        assert!(splice.known >= levels, "{} of {levels} levels are known", splice.known);
+        let after = self.approach(entry, splice, levels);
+        let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
+        assert!(!taken, "two entries with {:?} and one key", entry.sequence);
         let (node, size) = new_node(arena, entry, height);
         // A reader that reaches it, at whatever level, may go on from any: all that it has is there
         // before the first link to it.
@@ -372,8 +459,9 @@ impl SkipList {
         nodes.map_while(|node| self.entry_at(node))
     }
 
-    /// The last node before (key, at) and the one after it, null if none; `passed` sees the former
-    /// of each level. Both come from one look at the link: a later one may show a newer node.
+    /// The last node before (key, at) and the one after it on the level `lowest`, null if none;
+    /// `passed` sees the former of each level from there on. Both come from one look at the link: a
+    /// later one may show a newer node.
     #[inline]
     fn around(
         &self,

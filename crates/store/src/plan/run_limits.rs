@@ -45,9 +45,8 @@ impl RunLimits {
 
 impl Options {
     /// How far merges lag behind in a layout: the runs that limits are for.
-    pub(crate) fn lagging_runs(&self, layout: &Layout) -> u32 {
-        let runs = RunLimits::of(self).lagging_runs(layout, &self.schedule());
-        u32::try_from(runs).unwrap_or(u32::MAX)
+    pub(crate) fn lagging_runs(&self, layout: &Layout) -> usize {
+        RunLimits::of(self).lagging_runs(layout, &self.schedule())
     }
 }
 

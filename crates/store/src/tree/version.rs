@@ -100,7 +100,7 @@ pub(crate) struct Version {
     pub(crate) deletes_ranges: bool,
     pub(crate) layout: Arc<Layout>,
     /// How far merges lag behind in it.
-    pub(crate) lagging_runs: u32,
+    pub(crate) lagging_runs: usize,
     pub(crate) guard: Guard,
     /// Merges installed so far. A scan that pinned an older epoch moves on to release its tables.
     pub(crate) merge_epoch: u64,
@@ -159,7 +159,7 @@ impl Version {
     pub(crate) fn apply(
         &self,
         edit: &Edit,
-        (layout, lagging_runs): (Arc<Layout>, u32),
+        (layout, lagging_runs): (Arc<Layout>, usize),
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Version {

@@ -244,7 +244,7 @@ impl Engine {
             active_bytes,
             fullness,
             shared: self.memory().map_or(0.0, |memory| memory.fullness()),
-            runs: now.lagging_runs as usize,
+            runs: now.lagging_runs,
         }
     }
 
@@ -326,7 +326,7 @@ impl Engine {
     /// writer: a table that cannot be read is no reason not to write. Writers are slowed down all
     /// the same.
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
-        let crowded = || self.current.pin().lagging_runs as usize >= self.run_limits.stop;
+        let crowded = || self.current.pin().lagging_runs >= self.run_limits.stop;
         let is_over = |work: &Work| (!crowded() || !self.may_merge(work)).then_some(Ok(()));
         self.count_stop(crowded, || self.wait_until(is_over))
     }

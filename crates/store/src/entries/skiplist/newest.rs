@@ -210,6 +210,19 @@ mod tests {
         }
     }
 
+    #[test]
+    #[cfg_attr(miri, ignore = "a thousand entries are looked for from everywhere")]
+    fn what_is_newer_is_found_in_a_long_list() {
+        let list = Arc::new(SkipList::new(0));
+        let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        (1..=1_000).for_each(|n| put(&list, &key(n), n, 400));
+        for than in [400, 401, 650, 998, 999, 1_000] {
+            let expected: Vec<u64> = (than + 1..=1_000).collect();
+            assert_eq!(all_newer(&list, than, false), expected);
+            assert_eq!(all_newer(&list, than, true), expected);
+        }
+    }
+
     /// The numbers of all that is found to be newer.
     fn all_newer(list: &Arc<SkipList>, than: u64, backward: bool) -> Vec<u64> {
         let (mut cursor, mut numbers) = (ListCursor::new(Arc::clone(list)), Vec::new());

@@ -266,9 +266,9 @@ impl<'e> Touched<'e> {
         all.filter(|(_, tally)| tally.writes > 0)
     }
 
-    /// Asks for the memory that a write is put into.
+    /// Asks for memory that a write will be noted in.
     pub(super) fn ask_for(&self, ((keyspace, _, key, _), _): NumberedWrite<'_>) {
-        self.engine_of(keyspace).current.pin().active.memtable.ask_for(key);
+        self.engine_of(keyspace).current.pin().active.memtable.ask_for_insert(key);
     }
 
     /// Puts writes, with their sequence numbers, into memtables.

@@ -15,7 +15,7 @@
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
 use std::cmp::Ordering;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use smallvec::SmallVec;
 use trommel_filters::prefetch_at;
@@ -24,7 +24,7 @@ use crate::cost;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::keys::key_head;
 use crate::entries::skiplist::chunk::{Chunk, HUGE_BYTES, Word};
-use crate::entries::skiplist::starts::{ENTRIES_MIN, Starts};
+use crate::entries::skiplist::starts::{ENTRIES_MIN, Nodes, Starts};
 use crate::sync::{
     Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
 };
@@ -57,8 +57,8 @@ struct Node {
     witness: Witness, // of all but the tower, for the model checker
 }
 
-/// So many entries' searches go side by side. More hide no more waiting: a core waits for about as many
-/// lines of memory at once.
+/// The searches for so many entries go side by side. More hide no more waiting: a core waits for
+/// about as many lines of memory at once.
 const TOGETHER: usize = 8;
 
 /// A search on its way down.
@@ -93,7 +93,7 @@ struct Hints {
     last: *mut Node,
     splice: Splice,
     /// None: they are worth nothing yet.
-    starts: Option<Starts>,
+    starts: Option<Starts<NonNull<Node>>>,
 }
 
 /// A node before an entry for each of the lowest levels, or null: the list's own tower.
@@ -111,12 +111,26 @@ impl Default for Splice {
 }
 
 impl Splice {
-    /// A node of so many levels is before the entry, and the last one on those that are not known.
+    /// Takes what is known of nodes before an entry, which belongs in a page, until so many levels
+    /// are.
     #[inline]
-    fn reach(&mut self, node: *mut Node, height: usize) {
-        if height > self.known {
-            self.before[self.known..height].fill(node);
-            self.known = height;
+    fn begin(
+        &mut self,
+        starts: &Starts<NonNull<Node>>,
+        list: &SkipList,
+        (page, entry): (usize, &Entry<'_>),
+        levels: usize,
+    ) {
+        let is_all = starts.before(list, page, entry, |node, height| {
+            if height > self.known {
+                self.before[self.known..height].fill(node.as_ptr());
+                self.known = height;
+            }
+            self.known < levels
+        });
+        // Before the first of them is the list's own tower.
+        if is_all && self.known < levels {
+            self.known = HEIGHT_MAX;
         }
     }
 
@@ -159,7 +173,7 @@ impl Arena {
         start
     }
 
-    fn starts(&mut self) -> Option<&mut Starts> {
+    fn starts(&mut self) -> Option<&mut Starts<NonNull<Node>>> {
         self.hints.as_mut()?.starts.as_mut()
     }
 
@@ -283,11 +297,11 @@ impl SkipList {
     /// Nodes before an entry on so many levels, or more.
     #[inline]
     fn splice_of(&self, arena: &mut Arena, entry: &Entry<'_>, levels: usize) -> Splice {
-        let known = arena.starts().map(|starts| {
+        let mut splice = Splice::default();
+        if let Some(starts) = arena.starts() {
             let page = starts.page_of(self, entry);
-            starts.before(self, page, entry, levels)
-        });
-        let mut splice = known.unwrap_or_default();
+            splice.begin(starts, self, (page, entry), levels);
+        }
         if splice.known < levels {
             let (key, at, lowest) = (entry.key, entry.sequence, splice.known);
             self.around(key, at, lowest, |level, node| splice.before[level] = node);
@@ -300,12 +314,21 @@ impl SkipList {
     /// takes.
     fn note_start(&self, hints: &mut Hints, node: *mut Node) -> usize {
         let Some(starts) = &mut hints.starts else {
-            hints.starts = if self.len() < ENTRIES_MIN { None } else { Starts::of(self) };
+            let is_long = self.len() >= ENTRIES_MIN;
+            hints.starts = if is_long { Starts::of(self, self.tall_nodes()) } else { None };
             return hints.starts.as_ref().map_or(0, Starts::size_bytes);
         };
         let before = starts.size_bytes();
-        starts.add(self, node);
+        let node = NonNull::new(node).expect("a new node");
+        starts.add(self, node, self.height_of(node.as_ptr()));
         starts.size_bytes() - before
+    }
+
+    /// Those that have links above level 0, in order, each with its height.
+    fn tall_nodes(&self) -> impl Iterator<Item = (NonNull<Node>, usize)> {
+        let behind = |node| NonNull::new(self.link(node, 1).load(Memory::Relaxed));
+        let nodes = std::iter::successors(behind(ptr::null_mut()), move |it| behind(it.as_ptr()));
+        nodes.map(|node| (node, self.height_of(node.as_ptr())))
     }
 
     /// Moves nodes that are before an entry to the last ones before it, on so many levels. Gives
@@ -341,7 +364,7 @@ impl SkipList {
             for ((entry, page), (height, splice)) in
                 entries.iter().zip(pages).zip(heights.iter().zip(&mut splices))
             {
-                *splice = starts.before(self, page, entry, *height);
+                splice.begin(starts, self, (page, entry), *height);
                 ask_for(splice.before[height - 1]);
             }
         }
@@ -561,6 +584,20 @@ impl SkipList {
             let value = std::slice::from_raw_parts(value_at, value_len as usize);
             Some(Entry { key, sequence: Sequence(sequence), kind, value })
         }
+    }
+}
+
+impl Nodes for SkipList {
+    type Node = NonNull<Node>;
+
+    #[inline]
+    fn entry(&self, node: NonNull<Node>) -> Entry<'_> {
+        self.entry_at(node.as_ptr()).expect("it is not null")
+    }
+
+    #[inline]
+    fn is_before(&self, node: NonNull<Node>, head: u64, key: &[u8], at: Sequence) -> bool {
+        self.is_before(node.as_ptr(), head, key, at)
     }
 }
 

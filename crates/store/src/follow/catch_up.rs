@@ -75,18 +75,25 @@ impl Progress {
                 Ok(false) => return Ok(found),
                 // There is a group that only a later edit explains.
                 Ok(true) => {
-                    if !self.read_manifest(ground, true)? {
+                    if !self.find_reason(ground)? {
                         return Ok(found);
                     }
                 }
                 Err(error) if may_be_gone(&error) => {
-                    if !self.read_manifest(ground, true)? {
+                    if !self.find_reason(ground)? {
                         return Err(error);
                     }
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Reads the manifest for what explains something that was seen, and so proves an edit that
+    /// would not count yet: one that was held back, or else one that this look finds. False: there
+    /// is none.
+    fn find_reason(&mut self, ground: &Ground) -> Result<bool> {
+        Ok(self.read_manifest(ground, true)? || self.read_manifest(ground, true)?)
     }
 
     /// False: it tells nothing new.

@@ -17,11 +17,9 @@ use std::ptr;
 use smallvec::SmallVec;
 use trommel_filters::prefetch_at;
 
-use super::{HEIGHT_MAX, Node, SkipList, Splice};
 use crate::cost;
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::keys::{common_prefix, key_head};
-use crate::sync::Ordering as Memory;
 
 /// Nodes of a page at most.
 const PAGE_LEN: usize = 32;
@@ -29,46 +27,56 @@ const PAGE_LEN: usize = 32;
 /// A list of so many entries has one: a few pages are little beside them.
 pub(super) const ENTRIES_MIN: usize = 256;
 
-/// What a page takes of memory, and of the processor's cache.
-const PAGE_BYTES: usize = size_of::<Page>();
-const PAGE_LINES: usize = PAGE_BYTES.div_ceil(64);
+/// What a processor loads at once.
+const LINE_BYTES: usize = 64;
+
+/// A list whose nodes are in order. All that it is asked about are its own.
+pub(super) trait Nodes {
+    /// Names one.
+    type Node: Copy;
+
+    /// What it holds.
+    fn entry(&self, node: Self::Node) -> Entry<'_>;
+
+    /// Whether it is before (key, at); `head` is that of the key.
+    fn is_before(&self, node: Self::Node, head: u64, key: &[u8], at: Sequence) -> bool;
+}
 
 /// Some nodes in order.
-struct Page {
+struct Page<N> {
     len: usize,
     /// So many bytes all keys have in common that belong here.
     common: usize,
     /// The bytes behind these, as numbers in their order; the greatest, where there is no node.
     heads: [i32; PAGE_LEN],
-    /// Null: the first of an upper page, where all keys up to the second node belong below it.
-    nodes: [*mut Node; PAGE_LEN],
+    /// None: the first of an upper page, where all keys up to the second node belong below it.
+    nodes: [Option<N>; PAGE_LEN],
     /// Of the lowest pages: how tall the nodes are. Else: the pages below.
     below: [u32; PAGE_LEN],
 }
 
 /// A page on the way to a key.
-struct Step {
+struct Step<N> {
     page: usize,
     /// So many of its nodes are before the key.
     place: usize,
     /// The keys that belong in the page are at or behind this one's, and before that one's, if
     /// there are any.
-    low: *mut Node,
-    high: *mut Node,
+    low: Option<N>,
+    high: Option<N>,
 }
 
-type Path = SmallVec<[Step; 8]>;
+type Path<N> = SmallVec<[Step<N>; 8]>;
 
 /// The tall nodes of one list.
-pub(super) struct Starts {
-    /// The first one has the first nodes.
-    #[expect(clippy::vec_box, reason = "what grows moves pointers, not pages")]
-    pages: Vec<Box<Page>>,
+pub(super) struct Starts<N> {
+    /// The first one has the first nodes. (What grows moves pointers alone.)
+    pages: Vec<Box<Page<N>>>,
     root: usize,
     /// Levels of pages above the lowest.
     depth: usize,
     /// Any node of the list.
-    any: *mut Node,
+    any: N,
     /// So many bytes all keys have in common that were added or searched for.
     common: usize,
 }
@@ -89,16 +97,16 @@ fn head_behind(key: &[u8], common: usize) -> i32 {
     (head ^ 1 << 31).cast_signed()
 }
 
-impl Page {
+impl<N: Copy> Page<N> {
     /// An empty one, for keys that have so many bytes in common.
-    fn new(common: usize) -> Box<Page> {
-        let (heads, nodes) = ([i32::MAX; PAGE_LEN], [ptr::null_mut(); PAGE_LEN]);
+    fn new(common: usize) -> Box<Page<N>> {
+        let (heads, nodes) = ([i32::MAX; PAGE_LEN], [None; PAGE_LEN]);
         Box::new(Page { len: 0, common, heads, nodes, below: [0; PAGE_LEN] })
     }
 
     /// How many nodes are before (key, at).
     #[inline]
-    fn place_of(&self, list: &SkipList, key: &[u8], at: Sequence) -> usize {
+    fn place_of(&self, list: &impl Nodes<Node = N>, key: &[u8], at: Sequence) -> usize {
         cost::step();
         let head = head_behind(key, self.common);
         let first = self.heads.iter().map(|&other| u32::from(other < head)).sum::<u32>() as usize;
@@ -111,19 +119,19 @@ impl Page {
     /// The same; nodes from `first` on have the key's head.
     fn place_among(
         &self,
-        list: &SkipList,
+        list: &impl Nodes<Node = N>,
         first: usize,
         (head, key, at): (i32, &[u8], Sequence),
     ) -> usize {
         let same = self.heads[first..self.len].partition_point(|&other| other == head);
         let key_head = key_head(key);
         let is_before =
-            |&node: &*mut Node| node.is_null() || list.is_before(node, key_head, key, at);
+            |node: &Option<N>| node.is_none_or(|node| list.is_before(node, key_head, key, at));
         first + self.nodes[first..first + same].partition_point(is_before)
     }
 
     /// Requires: there is room.
-    fn put(&mut self, list: &SkipList, place: usize, (node, below): (*mut Node, u32)) {
+    fn put(&mut self, list: &impl Nodes<Node = N>, place: usize, (node, below): (Option<N>, u32)) {
         let len = self.len;
         self.heads.copy_within(place..len, place + 1);
         self.nodes.copy_within(place..len, place + 1);
@@ -134,7 +142,7 @@ impl Page {
     }
 
     /// Takes all nodes from this place on.
-    fn split_off(&mut self, place: usize) -> Box<Page> {
+    fn split_off(&mut self, place: usize) -> Box<Page<N>> {
         let (mut page, count) = (Page::new(self.common), self.len - place);
         page.heads[..count].copy_from_slice(&self.heads[place..self.len]);
         page.nodes[..count].copy_from_slice(&self.nodes[place..self.len]);
@@ -145,7 +153,7 @@ impl Page {
     }
 
     /// All keys that belong here have so many bytes in common from now on.
-    fn rebase(&mut self, list: &SkipList, common: usize) {
+    fn rebase(&mut self, list: &impl Nodes<Node = N>, common: usize) {
         if common == self.common {
             return;
         }
@@ -155,74 +163,72 @@ impl Page {
         }
     }
 
-    fn head_of(&self, list: &SkipList, node: *mut Node) -> i32 {
-        list.entry_at(node).map_or(i32::MIN, |entry| head_behind(entry.key, self.common))
+    fn head_of(&self, list: &impl Nodes<Node = N>, node: Option<N>) -> i32 {
+        node.map_or(i32::MIN, |node| head_behind(list.entry(node).key, self.common))
     }
 }
 
-impl Starts {
-    /// Of a list that has none yet. None: it has no tall nodes.
-    pub(super) fn of(list: &SkipList) -> Option<Starts> {
-        let next = |node: *mut Node| list.link(node, 1).load(Memory::Relaxed);
-        let tall = std::iter::successors(Some(next(ptr::null_mut())), |&node| Some(next(node)));
-        let mut tall = tall.take_while(|node| !node.is_null()).peekable();
-        let any = *tall.peek()?;
-        let common = list.entry_at(any)?.key.len();
+impl<N: Copy> Starts<N> {
+    /// Of some nodes, each with its height, in order. None: there are none.
+    pub(super) fn of(
+        list: &impl Nodes<Node = N>,
+        nodes: impl Iterator<Item = (N, usize)>,
+    ) -> Option<Self> {
+        let mut nodes = nodes.peekable();
+        let &(any, _) = nodes.peek()?;
+        let common = list.entry(any).key.len();
         let mut starts = Starts { pages: vec![Page::new(common)], root: 0, depth: 0, any, common };
-        tall.for_each(|node| starts.add(list, node));
+        nodes.for_each(|(node, height)| starts.add(list, node, height));
         Some(starts)
     }
 
     /// The memory that it takes.
     pub(super) fn size_bytes(&self) -> usize {
-        self.pages.len() * PAGE_BYTES
+        self.pages.len() * size_of::<Page<N>>()
     }
 
-    /// Nodes before an entry on so many of the lowest levels, or on some of them: the last ones but
-    /// for level 0. Requires: it belongs in the page `at`.
+    /// Tells of nodes before an entry, the last one first, and how tall each is, while more are
+    /// wanted. False: it knows of no more, and there are. Requires: the entry belongs in this page.
     #[inline]
     pub(super) fn before(
         &self,
-        list: &SkipList,
-        at: usize,
+        list: &impl Nodes<Node = N>,
+        page: usize,
         entry: &Entry<'_>,
-        levels: usize,
-    ) -> Splice {
-        let page = &self.pages[at];
-        let mut place = page.place_of(list, entry.key, entry.sequence);
-        let mut splice = Splice::default();
-        while splice.known < levels {
-            if place == 0 {
-                // What is before the first page's nodes is the list's own tower.
-                splice.known = if at == 0 { HEIGHT_MAX } else { splice.known };
-                break;
+        mut wants_more: impl FnMut(N, usize) -> bool,
+    ) -> bool {
+        let here = &self.pages[page];
+        let place = here.place_of(list, entry.key, entry.sequence);
+        for (node, height) in here.nodes[..place].iter().zip(&here.below).rev() {
+            let node = node.expect("the lowest pages have nodes alone");
+            if !wants_more(node, *height as usize) {
+                return true;
             }
-            place -= 1;
-            splice.reach(page.nodes[place], page.below[place] as usize);
         }
-        splice
+        page == 0
     }
 
     /// The lowest page in which an entry belongs, which the processor is to load.
     #[inline]
-    pub(super) fn page_of(&mut self, list: &SkipList, entry: &Entry<'_>) -> usize {
+    pub(super) fn page_of(&mut self, list: &impl Nodes<Node = N>, entry: &Entry<'_>) -> usize {
         self.expect(list, entry.key);
         let mut at = self.root;
         for _ in 0..self.depth {
             let page = &self.pages[at];
             // An upper page's first node is before all that belongs there.
             at = page.below[page.place_of(list, entry.key, entry.sequence) - 1] as usize;
-            prefetch_at(ptr::from_ref(&*self.pages[at]).cast(), PAGE_LINES);
+            let page = &*self.pages[at];
+            prefetch_at(ptr::from_ref(page).cast(), size_of_val(page).div_ceil(LINE_BYTES));
         }
         at
     }
 
-    /// Adds a node. Requires: it has links above level 0.
-    pub(super) fn add(&mut self, list: &SkipList, node: *mut Node) {
-        let entry = list.entry_at(node).expect("a node of the list is not null");
+    /// Adds a node of that height.
+    pub(super) fn add(&mut self, list: &impl Nodes<Node = N>, node: N, height: usize) {
+        let entry = list.entry(node);
         self.expect(list, entry.key);
         let mut path = self.path_to(list, &entry);
-        let mut new = (node, list.height_of(node) as u32);
+        let mut new = (Some(node), height as u32);
         while let Some(step) = path.pop() {
             let page = &mut self.pages[step.page];
             if page.len < PAGE_LEN {
@@ -231,7 +237,7 @@ impl Starts {
             new = self.split(list, &step, new);
         }
         let mut root = Page::new(self.common);
-        root.put(list, 0, (ptr::null_mut(), self.root as u32));
+        root.put(list, 0, (None, self.root as u32));
         root.put(list, 1, new);
         (self.root, self.depth) = (self.pages.len(), self.depth + 1);
         self.pages.push(root);
@@ -240,8 +246,8 @@ impl Starts {
     /// Notes a key: what all keys have in common bounds the first page and the last one of each
     /// level.
     #[inline]
-    fn expect(&mut self, list: &SkipList, key: &[u8]) {
-        let any = list.entry_at(self.any).expect("a node of the list is not null").key;
+    fn expect(&mut self, list: &impl Nodes<Node = N>, key: &[u8]) {
+        let any = list.entry(self.any).key;
         if !key.starts_with(&any[..self.common]) {
             self.common = common_prefix(&any[..self.common], key);
             self.rebase_edge(list, |_| 0);
@@ -250,7 +256,7 @@ impl Starts {
     }
 
     #[cold]
-    fn rebase_edge(&mut self, list: &SkipList, edge: fn(&Page) -> usize) {
+    fn rebase_edge(&mut self, list: &impl Nodes<Node = N>, edge: fn(&Page<N>) -> usize) {
         let mut at = self.root;
         for _ in 0..self.depth {
             let page = &mut self.pages[at];
@@ -260,9 +266,8 @@ impl Starts {
         self.pages[at].rebase(list, self.common);
     }
 
-    fn path_to(&self, list: &SkipList, entry: &Entry<'_>) -> Path {
-        let mut path = Path::new();
-        let (mut page, mut low, mut high) = (self.root, ptr::null_mut(), ptr::null_mut());
+    fn path_to(&self, list: &impl Nodes<Node = N>, entry: &Entry<'_>) -> Path<N> {
+        let (mut path, mut page, mut low, mut high) = (Path::new(), self.root, None, None);
         loop {
             let here = &self.pages[page];
             let place = here.place_of(list, entry.key, entry.sequence);
@@ -279,9 +284,14 @@ impl Starts {
 
     /// Parts a full page in two and adds what it had no room for. Gives the new page with its first
     /// node.
-    fn split(&mut self, list: &SkipList, step: &Step, new: (*mut Node, u32)) -> (*mut Node, u32) {
+    fn split(
+        &mut self,
+        list: &impl Nodes<Node = N>,
+        step: &Step<N>,
+        new: (Option<N>, u32),
+    ) -> (Option<N>, u32) {
         // Keys that ascend leave full pages behind.
-        let is_last = step.place == PAGE_LEN && step.high.is_null();
+        let is_last = step.place == PAGE_LEN && step.high.is_none();
         let cut = if is_last { PAGE_LEN } else { PAGE_LEN / 2 };
         let page = &mut self.pages[step.page];
         let mut other = page.split_off(cut);
@@ -298,8 +308,13 @@ impl Starts {
     }
 
     /// So many bytes all keys between those of two nodes have in common.
-    fn common_between(&self, list: &SkipList, low: *mut Node, high: *mut Node) -> usize {
-        let both = list.entry_at(low).zip(list.entry_at(high));
+    fn common_between(
+        &self,
+        list: &impl Nodes<Node = N>,
+        low: Option<N>,
+        high: Option<N>,
+    ) -> usize {
+        let both = low.zip(high).map(|(low, high)| (list.entry(low), list.entry(high)));
         both.map_or(self.common, |(low, high)| common_prefix(low.key, high.key))
     }
 }
@@ -308,24 +323,21 @@ impl Starts {
 mod tests {
     use super::*;
     use crate::entries::entry::Kind;
+    use crate::entries::skiplist::SkipList;
     use crate::sync::{Arc, lock};
     use proptest::prelude::*;
     use std::ops::Range;
 
     const KEYS: Range<usize> = if cfg!(miri) { ENTRIES_MIN..300 } else { 1..3_000 };
 
-    impl Starts {
+    type Node = <SkipList as Nodes>::Node;
+
+    impl Starts<Node> {
         /// Panics unless it has all nodes with links above level 0, in order and by their bounds.
         pub(in crate::entries::skiplist) fn check(&self, list: &SkipList) {
-            let mut tall = Vec::new();
-            let mut node = list.link(ptr::null_mut(), 1).load(Memory::Relaxed);
-            while !node.is_null() {
-                tall.push((node, list.height_of(node)));
-                node = list.link(node, 1).load(Memory::Relaxed);
-            }
-            let (bounds, mut found) = ((ptr::null_mut(), ptr::null_mut()), Vec::new());
-            self.check_page(list, self.root, self.depth, bounds, &mut found);
-            assert_eq!(found, tall);
+            let mut found = Vec::new();
+            self.check_page(list, self.root, self.depth, (None, None), &mut found);
+            assert_eq!(found, list.tall_nodes().collect::<Vec<_>>());
         }
 
         fn check_page(
@@ -333,8 +345,8 @@ mod tests {
             list: &SkipList,
             at: usize,
             depth: usize,
-            (low, high): (*mut Node, *mut Node),
-            found: &mut Vec<(*mut Node, usize)>,
+            (low, high): (Option<Node>, Option<Node>),
+            found: &mut Vec<(Node, usize)>,
         ) {
             let page = &self.pages[at];
             assert_eq!(page.common, self.common_between(list, low, high));
@@ -343,11 +355,10 @@ mod tests {
             for (place, (&node, &below)) in nodes.iter().zip(&page.below).enumerate() {
                 assert_eq!(page.heads[place], page.head_of(list, node));
                 if depth == 0 {
-                    found.push((node, below as usize));
+                    found.push((node.expect("a node"), below as usize));
                     continue;
                 }
-                assert_eq!(node.is_null(), place == 0 && low.is_null());
-                assert!(place > 0 || node == low);
+                assert!(if place == 0 { node == low } else { node.is_some() });
                 let end = nodes.get(place + 1).copied().unwrap_or(high);
                 self.check_page(list, below as usize, depth - 1, (node, end), found);
             }
@@ -366,20 +377,26 @@ mod tests {
         for (place, key) in keys.iter().enumerate() {
             let sequence = number(place, ascends);
             let entry = Entry { key, sequence, kind: Kind::Put, value: b"" };
-            let mut all = Splice::default();
-            list.around(key, entry.sequence, 0, |level, node| all.before[level] = node);
-            for levels in [1, 2, 4, HEIGHT_MAX] {
-                let mut arena = lock(&list.arena);
-                let Some(starts) = arena.starts() else { continue };
-                let page = starts.page_of(&list, &entry);
-                let known = starts.before(&list, page, &entry, levels);
-                let upper = 1..known.known.max(1);
-                assert_eq!(known.before[upper.clone()], all.before[upper]);
-                let [start, last] = [known, all].map(|splice| list.entry_at(splice.before[0]));
+            let mut all = Vec::new();
+            list.around(key, entry.sequence, 0, |_, node| all.insert(0, node));
+            let mut arena = lock(&list.arena);
+            if let Some(starts) = arena.starts() {
+                let (page, mut known) = (starts.page_of(&*list, &entry), Vec::new());
+                let is_all = starts.before(&*list, page, &entry, |node, height| {
+                    known.resize(known.len().max(height), node.as_ptr());
+                    true
+                });
+                let is_last = |(node, last): (&_, &_)| node == last;
+                assert!(known.iter().zip(&all).skip(1).all(is_last));
+                let mut others = all.iter().skip(known.len().max(1));
+                assert!(!is_all || others.all(|node| node.is_null()));
+                let start = known.first().and_then(|&node| list.entry_at(node));
+                let last = list.entry_at(all[0]);
                 let is_before =
                     |start: Entry<'_>| last.is_some_and(|last| start.order(&last).is_le());
                 assert!(start.is_none_or(is_before));
             }
+            drop(arena);
             list.insert(&entry);
         }
         lock(&list.arena).starts().into_iter().for_each(|starts| starts.check(&list));
@@ -419,14 +436,14 @@ mod tests {
     fn an_entry_that_leads_to_others_cannot_be_added_again() {
         let key = |number: u32| number.wrapping_mul(0x9e37_79b1).to_be_bytes().to_vec();
         let list = fill(&(0..5_000).map(key).collect::<Vec<_>>(), true);
-        let first_of = |starts: &mut Starts| {
+        let first_of = |starts: &mut Starts<Node>| {
             let root = &starts.pages[starts.root];
             root.nodes[1..root.len].to_vec()
         };
         let nodes = lock(&list.arena).starts().map(first_of).expect("a long list");
         assert!(nodes.len() > 1);
         for node in nodes {
-            let entry = list.entry_at(node).expect("a node");
+            let entry = list.entry(node.expect("a node"));
             let again = std::panic::AssertUnwindSafe(|| list.insert(&entry));
             assert!(std::panic::catch_unwind(again).is_err());
             assert_eq!(list.len(), 5_000);

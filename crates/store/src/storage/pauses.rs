@@ -23,6 +23,9 @@ pub enum PausePoint {
     MergePrepared,
     /// An image of the filter is on disk, and no edit names it yet.
     ImageWritten,
+    /// A log is on disk in place of one that has failed, or of one that was read, and no edit names
+    /// it yet.
+    LogMade,
 }
 
 type PauseHook = dyn Fn(PausePoint) + Send + Sync;

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::door::Door;
 use trommel::merge_operators::Concat;
 use trommel::storage::{Memory, Storage};
-use trommel::testing::{Fault, ManualClock};
+use trommel::testing::{Fault, ManualClock, PausePoint, Pauses};
 use trommel::{
     Background, Batch, Db, Environment, Error, FollowOptions, Follower, GuardKind, KeyspaceOptions,
     Options, Snapshot, SyncPolicy,
@@ -104,6 +104,42 @@ fn what_was_refused_is_never_seen() {
         assert_eq!((check(&follower), text(&follower, "after")), (is_there, Some("2".into())));
     }
     assert!(refused >= 2, "{refused} writes were refused");
+}
+
+// A flush told that older logs were needed no more, before the log that has their entries was on
+// record: who read along then had the number of the flush, and lacked those entries.
+#[test]
+fn a_log_that_takes_the_place_of_a_failed_one_is_on_record_before_others_are_needed_no_more() {
+    let disk = Memory::new();
+    let stage: Arc<Mutex<Option<(Db, Follower)>>> = Arc::default();
+    let looks = Arc::new(AtomicU64::new(0));
+    let (on_stage, counted) = (Arc::clone(&stage), Arc::clone(&looks));
+    let pauses = Pauses::new(move |point| {
+        let taken =
+            if point == PausePoint::LogMade { on_stage.lock().unwrap().take() } else { None };
+        let Some((db, follower)) = taken else { return };
+        while db.step().expect("flushes the other key space") {}
+        catch_up(&follower);
+        assert!(follower.sequence() > 3, "{}", follower.sequence());
+        assert_eq!(text(&follower, "drum").as_deref(), Some("turns"));
+        counted.fetch_add(1, Ordering::SeqCst);
+    });
+    let environment = environment(&disk).pauses(pauses);
+    let db = Db::open_with("db", options().write_buffer_bytes(1024), environment).expect("opens");
+    let other = db.keyspace("other", KeyspaceOptions::default()).expect("makes it");
+    db.put("grain", "falls").expect("puts");
+    other.put("grain", "falls").expect("puts");
+    let follower = follow(&disk);
+    db.put("drum", "turns").expect("puts");
+    for number in 0..12 {
+        other.put(format!("{number}"), [7; 100]).expect("puts");
+    }
+    disk.fail_at(0, Fault::Io);
+    db.put("refused", "value").expect_err("the log fails");
+    disk.mend();
+    *stage.lock().unwrap() = Some((db.clone(), follower));
+    db.put("later", "value").expect("goes on in another log");
+    assert_eq!(looks.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -391,10 +391,14 @@ impl Writer {
             let created = created.and_then(|wal| {
                 // Made again after a failure it has the same bytes.
                 engine.logs.follow_log(number, wal.len(), (before, wal.end().durable()));
+                engine.env.pauses.at(PausePoint::LogMade);
+                let wal = on_record(engine, wal)?;
+                // Not before: who reads along looks into no log that is not on record, and a flush
+                // meanwhile would tell that the older ones are needed no more.
                 if was_read.is_none() {
                     self.trees.move_to_newest(engine);
                 }
-                on_record(engine, wal)
+                Ok(wal)
             });
             self.tell_failure(created.as_ref().err());
             let wal = created?;

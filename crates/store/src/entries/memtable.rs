@@ -135,7 +135,7 @@ impl Memtable {
     /// Asks for memory that an entry of a key will be noted in.
     #[inline]
     pub(crate) fn ask_for_insert(&self, key: &[u8]) {
-        self.bloom.ask_for_addition(key);
+        self.bloom.ask_for_insert(key);
     }
 
     /// False: it has no entry of the key.

@@ -141,7 +141,7 @@ impl Bloom {
 
     /// Asks for the memory that a key will be added to.
     #[inline]
-    pub(crate) fn ask_for_addition(&self, key: &[u8]) {
+    pub(crate) fn ask_for_insert(&self, key: &[u8]) {
         if let Some(parts) = self.parts.get() {
             self.newest(parts).ask_for(hash_key(key, HashUse::Memtable));
         }

@@ -74,7 +74,8 @@ type Link = AtomicPtr<Node>;
 /// A sequence number beside a link.
 type Newest = AtomicU64;
 
-/// Memory for nodes, in chunks: each as large as all before it, up to a limit.
+/// Memory for nodes, in chunks: each as large as all before it, up to a limit. (Key spaces without
+/// entries have one each: short numbers keep it small.)
 struct Arena {
     chunk_bytes_max: u32,
     free_bytes: u32,
@@ -361,10 +362,9 @@ impl SkipList {
         if let Some(starts) = arena.starts() {
             let pages = entries.iter().map(|entry| starts.page_of(self, entry));
             let pages: SmallVec<[usize; TOGETHER]> = pages.collect();
-            for ((entry, page), (height, splice)) in
-                entries.iter().zip(pages).zip(heights.iter().zip(&mut splices))
-            {
-                splice.begin(starts, self, (page, entry), *height);
+            let belong = pages.into_iter().zip(entries);
+            for ((belongs, height), splice) in belong.zip(heights).zip(&mut splices) {
+                splice.begin(starts, self, belongs, *height);
                 ask_for(splice.before[height - 1]);
             }
         }

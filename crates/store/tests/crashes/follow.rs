@@ -115,9 +115,10 @@ fn a_log_that_takes_the_place_of_a_failed_one_is_on_record_before_others_are_nee
     let looks = Arc::new(AtomicU64::new(0));
     let (on_stage, counted) = (Arc::clone(&stage), Arc::clone(&looks));
     let pauses = Pauses::new(move |point| {
-        let taken =
-            if point == PausePoint::LogMade { on_stage.lock().unwrap().take() } else { None };
-        let Some((db, follower)) = taken else { return };
+        if point != PausePoint::LogMade {
+            return;
+        }
+        let Some((db, follower)) = on_stage.lock().expect("no panic").take() else { return };
         while db.step().expect("flushes the other key space") {}
         catch_up(&follower);
         assert!(follower.sequence() > 3, "{}", follower.sequence());
@@ -137,7 +138,7 @@ fn a_log_that_takes_the_place_of_a_failed_one_is_on_record_before_others_are_nee
     disk.fail_at(0, Fault::Io);
     db.put("refused", "value").expect_err("the log fails");
     disk.mend();
-    *stage.lock().unwrap() = Some((db.clone(), follower));
+    *stage.lock().expect("no panic") = Some((db.clone(), follower));
     db.put("later", "value").expect("goes on in another log");
     assert_eq!(looks.load(Ordering::SeqCst), 1);
 }

@@ -59,6 +59,8 @@ pub struct GroupsPlan {
     /// So many blocks of other kinds are one on a line. More need fewer offsets, and places of
     /// newer keys, which are fractions of blocks, more bits.
     pub cuts_of_line_block: usize,
+    /// Whether places of newer keys are measured in blocks.
+    pub has_newer: bool,
 }
 
 /// Bits that a group takes beside those of its keys, if it has `share` times as many newer keys.
@@ -311,11 +313,17 @@ impl GroupsBuilder {
 
     /// Buffered keys are to be written in groups.
     fn begin_chapter(&mut self) {
-        let key_bits = self.key_bits();
-        self.chapter = Chapter::new(self.plan.fingerprints, &self.keys, &self.cuts, key_bits);
-        self.demand.begin_chapter(&self.keys);
         let keys = self.keys.len().max(1);
         self.counted_share = self.counted(keys) as f64 / keys as f64;
+        let aligned_bits = self.plan.has_newer.then(|| self.pace.cell_bits(self.counted_share));
+        self.chapter = Chapter::new(
+            self.plan.fingerprints,
+            &self.keys,
+            &self.cuts,
+            self.key_bits(),
+            aligned_bits,
+        );
+        self.demand.begin_chapter(&self.keys);
     }
 
     /// Writes a group of at most `blocks_most` blocks.
@@ -445,14 +453,18 @@ impl Pace {
         (self.budget + bits_more) * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
+    /// The bits of coded cells, for each key, where so many keys share the budget of one.
+    fn cell_bits(&self, counted_share: f64) -> f64 {
+        self.budget * counted_share - Self::BESIDE_CELLS
+    }
+
     /// The spare bits of the next group of a chapter, if it is coded: as many as other groups have,
     /// since a bit is worth as much wherever it is spent, and `more`. None: it is not, or there are
     /// none.
     fn spare(&self, chapter: &Chapter, counted_share: f64, more: f64) -> Option<f64> {
-        let budget = self.budget * counted_share + more;
         let horizon = if self.credit < 0.0 { Self::HORIZON } else { Self::SPARE_HORIZON };
-        let bits = budget + self.credit / horizon;
-        let spare = chapter.spare(bits - Self::BESIDE_CELLS)?;
+        let bits = self.cell_bits(counted_share) + more + self.credit / horizon;
+        let spare = chapter.spare(bits)?;
         (spare >= 0.0).then_some(spare)
     }
 

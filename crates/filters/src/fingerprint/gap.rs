@@ -141,6 +141,18 @@ impl Fall {
         }
     }
 
+    /// The same, of numbers with so many zeros behind them.
+    #[inline(always)]
+    pub(super) fn with_zeros(self, zeros: u32) -> Fall {
+        let shift = |number: u64| number.wrapping_shl(zeros);
+        match self {
+            Fall::In { before, through, end } => Fall::In { before, through, end: shift(end) },
+            Fall::Between { before, end, next } => {
+                Fall::Between { before, end: shift(end), next: next.map(shift) }
+            }
+        }
+    }
+
     /// The keys whose cells end before the number, and those whose cells begin at or before it.
     #[inline(always)]
     pub fn ranks(&self) -> (usize, usize) {

@@ -6,7 +6,7 @@
 //! all but spline   u8: bits of a head - 1
 //! hash             how positions are laid out in blocks
 //! coded            u32: where in the arena its classes are, in units of 8 bytes; u8: spare bits;
-//!                  u8: unit
+//!                  u8: unit, 128 more if keys are aligned (`alignment.rs`)
 //! all but spline   heads of blocks 1..: the first bits of their first keys after the prefix
 //! offsets of blocks 1.. from block 0 in bytes; coded: also where the last block ends
 //! zeros up to a whole byte
@@ -17,7 +17,7 @@
 
 use alloc::vec::Vec;
 
-use super::coded::classes::{CLASS_BYTES, ClassBytes, EXPONENTS};
+use super::coded::classes::{CLASS_BYTES, ClassBytes};
 use super::coded::{CodedBlock, Shared};
 use super::hashes::bytes_of;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
@@ -42,8 +42,8 @@ const HEADS_BYTES: usize = ((BLOCKS_MAX - 2) * HEAD_BITS_MAX / 8 + 1).next_power
 /// Bytes that say where classes are, and those with the spare bits.
 const CLASSES_AT_BYTES: usize = size_of::<u32>();
 const CODED_BYTES: usize = CLASSES_AT_BYTES + 2;
-/// Bits of a number.
-const NUMBER_BITS: usize = 63;
+/// Beside the unit: keys are aligned.
+const ALIGNED: u8 = 1 << 7;
 /// Groups start at multiples of this.
 pub const GROUP_ALIGN: usize = 8;
 /// The last block of a group begins before this.
@@ -111,12 +111,7 @@ pub enum First {
     Layout(Layout),
     /// Where in the arena the classes of coded blocks are, which is told later; and the spare bits
     /// that all blocks have.
-    Coded {
-        /// Some blocks have one more.
-        spare: usize,
-        /// How far keys are apart at least, as a power of two.
-        unit: u32,
-    },
+    Coded(Shared),
 }
 
 impl First {
@@ -124,9 +119,10 @@ impl First {
         match self {
             First::Nothing => {}
             First::Layout(layout) => layout.write(out),
-            First::Coded { spare, unit } => {
+            First::Coded(shared) => {
+                let aligned = if shared.is_aligned { ALIGNED } else { 0 };
                 out.extend_from_slice(&[0; CLASSES_AT_BYTES]);
-                out.extend([*spare as u8, *unit as u8]);
+                out.extend([shared.spare as u8, shared.unit as u8 | aligned]);
             }
         }
     }
@@ -167,20 +163,6 @@ pub fn write_header(
 /// Tells a coded group, which `group` is, where its classes are.
 pub fn set_classes_at(group: &mut [u8], units: u32) {
     group[LEAD_BYTES..][..CLASSES_AT_BYTES].copy_from_slice(&units.to_le_bytes());
-}
-
-/// How far keys of so many bits are apart at least, as numbers behind a prefix, as a power of two.
-/// Keys without a common length may be next to each other.
-pub fn unit_of(key_bits: Option<usize>, prefix_bits: usize) -> u32 {
-    let behind = |bits: usize| NUMBER_BITS.saturating_sub(bits.saturating_sub(prefix_bits));
-    key_bits.map_or(0, |bits| behind(bits).min(NUMBER_BITS - 1) as u32)
-}
-
-/// What the symbols of a coded group are turned by: so that a gap has one symbol, whatever the
-/// group's prefix.
-#[inline(always)]
-pub fn turn_of(prefix_bits: usize) -> u32 {
-    prefix_bits as u32 % EXPONENTS
 }
 
 /// A coded block that is not read yet.
@@ -346,17 +328,23 @@ impl<'a> Group<'a> {
         let classes =
             arena.get((u32::from_le_bytes(*units) as usize).saturating_mul(GROUP_ALIGN)..);
         let (start, end) = (self.block_at(block), self.block_at(block + 1));
+        let (spare, is_aligned) = (u32::from(*spare), unit & ALIGNED != 0);
+        let unit = u32::from(unit & !ALIGNED);
+        let shared = Shared { spare, ..Shared::of_prefix(self.prefix_bits, unit, is_aligned) };
         CodedAt {
             bytes: self.bytes.get(start..).unwrap_or_default(),
             len: end.wrapping_sub(start),
             has_hashes: self.has_hashes && block + 1 < self.blocks,
             classes: classes.unwrap_or_default(),
-            shared: Shared {
-                turn: turn_of(self.prefix_bits),
-                spare: u32::from(*spare),
-                unit: u32::from(*unit),
-            },
+            shared,
         }
+    }
+
+    /// Whether ends of ranges lie next to round begins, so that newer keys do.
+    #[inline(always)]
+    pub fn is_aligned(&self) -> bool {
+        const AT: usize = LEAD_BYTES + CODED_BYTES - 1;
+        self.kind == Kind::Coded && self.bytes.get(AT).is_some_and(|unit| unit & ALIGNED != 0)
     }
 
     /// The bytes from a block on.

@@ -8,20 +8,19 @@
 use alloc::vec::Vec;
 
 use super::Fingerprints;
+use super::alignment::Alignment;
 use super::cell::SPARE_MAX;
 use super::chapter::Chapter;
 use super::choose_kind::{OwnRates, cell_rate_by_keys, layout, rate_in_cells, uneven_gap_bits};
-use super::coded::classes::Classes;
-use super::coded::{self, CodedCost, Shared, encode_coded};
+use super::coded::{self, CodedCost, Shared, encode_coded, unit_of};
 use super::encode::{BlockPlan, encode_block};
 use super::gap::{encode_gaps, number};
 use super::group::{
-    BLOCKS_MAX, First, GROUP_ALIGN, Kind, Lead, OFFSETS_END, set_classes_at, turn_of, unit_of,
-    write_header,
+    BLOCKS_MAX, First, GROUP_ALIGN, Kind, Lead, OFFSETS_END, set_classes_at, write_header,
 };
 use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
-use super::settle::Numbers;
+use super::settle::{KEYS_MAX, Numbers};
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
 use crate::base::real::exp2;
 use core::ops::Range;
@@ -97,11 +96,49 @@ pub struct GroupWriter {
     rounded: f64,
 }
 
+/// What a group would be of coded cells.
+struct CodedPlan {
+    cost: CodedCost,
+    /// Without spare bits.
+    shared: Shared,
+}
+
+/// Room for a block's numbers without some of their last bits.
+struct Kept([u64; KEYS_MAX]);
+
+impl Default for Kept {
+    fn default() -> Self {
+        Kept([0; KEYS_MAX])
+    }
+}
+
+impl Kept {
+    /// A block's numbers as coded cells have them, and the bits that they do without, beside those
+    /// that a prefix leaves empty.
+    #[inline(always)]
+    fn numbers<'n>(
+        &'n mut self,
+        block: Numbers<'n>,
+        shared: Shared,
+        chapter: &Chapter,
+    ) -> (Numbers<'n>, u32) {
+        let Some(most) = chapter.dropped else {
+            return (Numbers { unit: shared.unit, ..block }, 0);
+        };
+        let own = Alignment::of(block.numbers, shared.unit).droppable().min(most);
+        let dropped = shared.dropped(own);
+        let kept = &mut self.0[..block.numbers.len()];
+        kept.iter_mut().zip(block.numbers).for_each(|(kept, number)| *kept = number >> dropped);
+        let (anchor, next) = (block.anchor >> dropped, block.next.map(|next| next >> dropped));
+        (Numbers { numbers: kept, anchor, next, ..block }, own)
+    }
+}
+
 /// What a group is made of.
 enum Choice {
     Cells { spare: f64 },
     Gaps { spare: f64 },
-    Coded { spare: f64 },
+    Coded { spare: f64, shared: Shared },
     Spline(Layout),
     Hashes(Layout),
 }
@@ -173,28 +210,29 @@ impl GroupPlan<'_> {
         writer.offsets.clear();
         writer.hashes.clear();
         let may_be_coded = !chapter.classes.is_empty();
-        let cost = may_be_coded.then(|| self.coded_cost(&chapter.classes, writer));
+        let coded = may_be_coded.then(|| self.plan_coded(chapter, writer));
         let planned =
-            cost.as_ref().zip(self.spare).map(|(cost, spare)| self.bits_with(cost, spare));
+            coded.as_ref().zip(self.spare).map(|(coded, spare)| self.bits_with(&coded.cost, spare));
         let granted = GroupPlan { bits: planned.unwrap_or(self.bits), ..*self };
-        granted.write_chosen(cost.as_ref(), writer, chapter, out)
+        granted.write_chosen(coded.as_ref(), writer, chapter, out)
     }
 
     #[inline(always)]
     fn write_chosen(
         &self,
-        cost: Option<&CodedCost>,
+        coded: Option<&CodedPlan>,
         writer: &mut GroupWriter,
         chapter: &mut Chapter,
         out: &mut Vec<u8>,
     ) -> usize {
         let (mut first, mut model) = (First::Nothing, None);
-        let kind = match self.choose(cost, writer) {
+        let kind = match self.choose(coded, writer) {
             Choice::Cells { spare } => self.write_cells(spare, writer),
             Choice::Gaps { spare } => self.write_gaps(spare, writer),
-            Choice::Coded { spare } => {
-                first = First::Coded { spare: coded_floor(spare), unit: self.unit() };
-                self.write_coded(spare, &chapter.classes, writer)
+            Choice::Coded { spare, shared } => {
+                let shared = Shared { spare: coded_floor(spare) as u32, ..shared };
+                first = First::Coded(shared);
+                self.write_coded(spare, shared, chapter, writer)
             }
             Choice::Spline(layout) => {
                 self.write_spline(*model.insert(self.model(layout, writer)), writer)
@@ -226,27 +264,28 @@ impl GroupPlan<'_> {
     }
 
     #[inline(always)]
-    fn choose(&self, cost: Option<&CodedCost>, writer: &GroupWriter) -> Choice {
-        match (self.fingerprints, cost) {
+    fn choose(&self, coded: Option<&CodedPlan>, writer: &GroupWriter) -> Choice {
+        match (self.fingerprints, coded) {
             (Fingerprints::Cell, _) => Choice::Cells { spare: self.cell_spare() },
             (Fingerprints::Spline, _) => Choice::Spline(self.line_layout()),
-            (Fingerprints::Coded, Some(cost)) => Choice::Coded { spare: self.coded_spare(cost) },
+            (Fingerprints::Coded, Some(coded)) => {
+                Choice::Coded { spare: self.coded_spare(&coded.cost), shared: coded.shared }
+            }
             (Fingerprints::Gap | Fingerprints::Coded, _) => {
                 Choice::Gaps { spare: self.gap_spare(&writer.views) }
             }
-            (Fingerprints::Auto, _) => self.choose_best(cost, writer),
+            (Fingerprints::Auto, _) => self.choose_best(coded, writer),
         }
     }
 
     /// What the group's own keys are told apart by best.
     #[inline(always)]
-    fn choose_best(&self, cost: Option<&CodedCost>, writer: &GroupWriter) -> Choice {
+    fn choose_best(&self, coded: Option<&CodedPlan>, writer: &GroupWriter) -> Choice {
         // Few keys do not pay for classes: what they have then are the same cells.
-        let spare = match cost {
-            Some(cost) => self.coded_spare(cost),
-            None => self.gap_spare(&writer.views),
+        let (spare, unit) = match coded {
+            Some(CodedPlan { cost, shared }) => (self.coded_spare(cost), shared.unit),
+            None => (self.gap_spare(&writer.views), 0),
         };
-        let unit = if cost.is_some() { self.unit() } else { 0 };
         let rates = OwnRates::new(&writer.views, spare, unit);
         let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
         // Where cells end where keys do, they reach fewer than their widths say.
@@ -261,7 +300,7 @@ impl GroupPlan<'_> {
         let spline_rate = rates.spline(width / positions as f64);
         if rates.has_alike() || self.is_text {
             // Coded cells take the bits that are granted; plain ones, of text, many more.
-            let cells = if cost.is_some() { f64::NEG_INFINITY } else { self.cell_spare() };
+            let cells = if coded.is_some() { f64::NEG_INFINITY } else { self.cell_spare() };
             let commons = &self.keys.commons()[..self.key_count()];
             let cell_rate = || (CELL_RATE * exp2(-cells)).max(cell_rate_by_keys(commons, cells));
             let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate() };
@@ -282,10 +321,10 @@ impl GroupPlan<'_> {
             }
         }
         let is_near = !rates.is_known() || near_rate < CLEARLY * spline_rate;
-        match (is_near, cost.is_some()) {
+        match (is_near, coded) {
             (false, _) => Choice::Spline(line),
-            (true, true) => Choice::Coded { spare },
-            (true, false) => Choice::Gaps { spare },
+            (true, Some(coded)) => Choice::Coded { spare, shared: coded.shared },
+            (true, None) => Choice::Gaps { spare },
         }
     }
 
@@ -378,18 +417,21 @@ impl GroupPlan<'_> {
         Kind::Gap
     }
 
-    /// What coded cells take. Requires: the writer has taken views; some classes.
+    /// How coded cells would be. Requires: the writer has taken views; some classes.
     #[inline(always)]
-    fn coded_cost(&self, classes: &Classes, writer: &mut GroupWriter) -> CodedCost {
+    fn plan_coded(&self, chapter: &Chapter, writer: &mut GroupWriter) -> CodedPlan {
         writer.take_numbers();
+        let unit = unit_of(self.key_bits, self.prefix_bits);
+        let shared = Shared::of_prefix(self.prefix_bits, unit, chapter.dropped.is_some());
         let (mut cost, mut start) = (CodedCost::default(), 0);
         for &end in self.cuts {
             let block = self.block(start..end, 0, &writer.views, &writer.numbers);
-            let block = Numbers { unit: self.unit(), ..block };
-            cost.add(&block, turn_of(self.prefix_bits), classes);
+            let mut kept = Kept::default();
+            let (block, _) = kept.numbers(block, shared, chapter);
+            cost.add(&block, shared, &chapter.classes);
             start = end;
         }
-        cost
+        CodedPlan { cost, shared }
     }
 
     /// Bits of a coded group beside its cells.
@@ -415,16 +457,21 @@ impl GroupPlan<'_> {
     }
 
     #[inline(always)]
-    fn write_coded(&self, spare: f64, classes: &Classes, writer: &mut GroupWriter) -> Kind {
-        let turn = turn_of(self.prefix_bits);
-        let shared = Shared { turn, spare: coded_floor(spare) as u32, unit: self.unit() };
+    fn write_coded(
+        &self,
+        spare: f64,
+        shared: Shared,
+        chapter: &Chapter,
+        writer: &mut GroupWriter,
+    ) -> Kind {
         let mut start = 0;
         for &end in self.cuts {
             writer.begin_block();
             let spare = writer.round(spare, coded::SPARE_MAX);
             let block = self.block(start..end, spare, &writer.views, &writer.numbers);
-            let block = Numbers { unit: self.unit(), ..block };
-            encode_coded(&block, shared, classes, &mut writer.blocks);
+            let mut kept = Kept::default();
+            let (block, dropped) = kept.numbers(block, shared, chapter);
+            encode_coded((&block, dropped), shared, &chapter.classes, &mut writer.blocks);
             self.write_hashes_of(start..end, writer);
             start = end;
         }
@@ -446,10 +493,6 @@ impl GroupPlan<'_> {
         let anchor = if start == 0 { self.low } else { self.head(views[start]) };
         let next = numbers.get(places.end).copied();
         Numbers { numbers: &numbers[places], anchor: number(anchor), next, spare, unit: 0 }
-    }
-
-    fn unit(&self) -> u32 {
-        unit_of(self.key_bits, self.prefix_bits)
     }
 
     /// A view as far as heads keep it.

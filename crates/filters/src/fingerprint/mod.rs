@@ -7,6 +7,7 @@
 //! ```
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
+mod alignment;
 pub mod asked;
 pub mod builder;
 pub mod cell;

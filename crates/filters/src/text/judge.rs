@@ -17,7 +17,7 @@ use crate::fingerprint::Fingerprints;
 use crate::fingerprint::asked::Asked;
 use crate::fingerprint::chapter::Chapter;
 use crate::fingerprint::choose_kind::OwnRates;
-use crate::fingerprint::group::unit_of;
+use crate::fingerprint::coded::unit_of;
 use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
 use core::ops::Range;
 
@@ -154,7 +154,8 @@ impl Judgement {
     fn rates(&self, bits: f64) -> Rates {
         let distinct = self.keys.len() as f64;
         let all = distinct + self.ties as f64;
-        let chapter = Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts, self.key_bits);
+        let chapter =
+            Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts, self.key_bits, None);
         let bits = bits * all / distinct.max(1.0) - BESIDE_CELLS;
         let spare = core::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
         let spare: [f64; POINT_BITS_JUDGED + 1] = spare.map(|spare| spare.unwrap_or(0.0));

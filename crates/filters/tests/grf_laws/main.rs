@@ -70,6 +70,23 @@ fn uniform_numbers() {
     assert_dealt(&numbers(6000, || random.next() >> 14));
 }
 
+/// Ends of networks, which touch at round numbers: neighbours are told apart without last bits.
+#[test]
+fn ends_of_networks() {
+    for granularity in [3, 10] {
+        let (mut random, mut begin, mut ends) = (Random(granularity + 1), 5 << 28, Vec::new());
+        for _ in 0..1200 {
+            // Some stretches are finer than the others.
+            let round = if begin >> 22 & 3 == 0 { granularity / 2 } else { granularity };
+            begin = begin >> round << round;
+            let next = begin + ((1 + random.next() % 40) << round);
+            ends.extend([begin, next - 1]);
+            begin = next + (u64::from(random.next().is_multiple_of(11)) << round);
+        }
+        assert_dealt(&sorted(ends.into_iter().map(number_key)));
+    }
+}
+
 #[test]
 fn dense_numbers() {
     assert_dealt(&sorted((0..5000).map(number_key)));

@@ -3,7 +3,7 @@
 use super::classes::{
     ClassBytes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, PLANES_MAX, SAME, SYMBOLS,
 };
-use super::{FIRST_AT, HEADER_BITS, SPARE_AT, STRIDE, Shared};
+use super::{DROPPED_BITS, FIRST_AT, HEADER_BITS, SPARE_AT, STRIDE, Shared};
 use crate::base::filter::Trace;
 use crate::bits::simd::fastest;
 use crate::fingerprint::gap::{Fall, WINDOW};
@@ -26,6 +26,10 @@ pub struct CodedBlock<'a> {
     count: usize,
     spare: u32,
     unit: u32,
+    /// The last bits that numbers do without.
+    dropped: u32,
+    /// Where symbols begin.
+    symbols: usize,
     turn: u32,
     first: u32,
 }
@@ -47,7 +51,9 @@ impl<'a> CodedBlock<'a> {
             class: classes((header >> 6 & 7) as usize),
             end: len.wrapping_mul(8),
             turn: group.turn,
-            unit: group.unit,
+            unit: if group.is_aligned { 0 } else { group.unit },
+            dropped: group.dropped((header >> HEADER_BITS) as u32 & ((1 << DROPPED_BITS) - 1)),
+            symbols: group.header_bits(),
             count: (header & 63) as usize + 1,
             spare: group.spare + ((header >> SPARE_AT) as u32 & 1),
             first: (header >> FIRST_AT) as u32 & (SYMBOLS as u32 - 1),
@@ -69,16 +75,16 @@ impl<'a> CodedBlock<'a> {
     /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
     #[inline(always)]
     pub fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
-        let block = *self;
+        let (block, dropped) = (*self, self.dropped);
         let (fall, symbols_end, mantissas) = fastest(
             #[inline(always)]
-            move || block.find_at(number, anchor),
+            move || block.find_at(number >> dropped, anchor >> dropped),
         );
         let address = self.window.as_ptr() as usize;
         trace.touch(address, symbols_end / 8 + 1);
         let from = (mantissas / 8).min(self.end / 8);
         trace.touch(address + from, self.end / 8 - from);
-        fall
+        fall.with_zeros(dropped)
     }
 
     /// Where a number falls, and how far symbols and mantissas were read. A piece of work of its
@@ -128,7 +134,11 @@ impl<'a> CodedBlock<'a> {
     /// Per key, in order, the least and the greatest number of its cell.
     #[inline(always)]
     pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
-        let (mut walk, mut start) = (Walk::new(self), anchor.wrapping_sub(1));
+        let dropped = self.dropped;
+        let mut visit = |start: u64, last: u64| {
+            visit(start << dropped, last.wrapping_add(1).wrapping_shl(dropped).wrapping_sub(1));
+        };
+        let (mut walk, mut start) = (Walk::new(self), (anchor >> dropped).wrapping_sub(1));
         while walk.place < self.count {
             if let Some(stride) = Stride::read(self, start, &walk) {
                 for (&start, &width) in stride.starts.iter().zip(&stride.widths).take(stride.len) {
@@ -232,7 +242,7 @@ impl Walk {
     #[inline(always)]
     fn new(block: &CodedBlock<'_>) -> Walk {
         let (exponent, mantissas) = (block.first, block.end);
-        Walk { place: 0, exponent, symbols: HEADER_BITS, planes: 0, mantissas }
+        Walk { place: 0, exponent, symbols: block.symbols, planes: 0, mantissas }
     }
 
     /// The next symbol, wherever it is kept.

@@ -9,7 +9,7 @@
 use super::super::settle::{KEYS_MAX, Numbers, exponent};
 use super::classes::{Classes, SAME};
 use super::encode::symbol_of;
-use super::{HEADER_BITS, SPARE_MAX};
+use super::{SPARE_MAX, Shared};
 
 /// What the cells of some blocks take. Settling may add a bit to a cell here and there.
 pub struct CodedCost {
@@ -28,7 +28,8 @@ impl Default for CodedCost {
 impl CodedCost {
     /// Adds the cells of a block, whatever spare bits it has. Requires: some classes.
     #[inline(always)]
-    pub fn add(&mut self, block: &Numbers<'_>, turn: u32, classes: &Classes) {
+    pub fn add(&mut self, block: &Numbers<'_>, group: Shared, classes: &Classes) {
+        let turn = group.turn;
         let mut symbols = [SAME; KEYS_MAX];
         let mut before = exponent(block.anchor.wrapping_sub(1), block.numbers[0]).unwrap_or(0);
         let ends = block.numbers.iter().skip(1).copied().chain(block.next);
@@ -45,7 +46,7 @@ impl CodedCost {
         }
         let (_, _, symbol_bits) = classes.cheapest(&symbols[..block.numbers.len()]);
         // Half a byte is lost where symbols and mantissas meet.
-        self.fixed += HEADER_BITS as u32 + 4 + symbol_bits;
+        self.fixed += group.header_bits() as u32 + 4 + symbol_bits;
     }
 
     #[inline(always)]

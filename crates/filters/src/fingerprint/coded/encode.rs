@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::super::settle::{KEYS_MAX, Numbers, Settled, exponent};
 use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, SAME};
-use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE, Shared};
+use super::{DROPPED_BITS, FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE, Shared};
 
 /// The symbol of an exponent. `turn`: less than [`EXPONENTS`].
 #[inline(always)]
@@ -24,10 +24,16 @@ pub fn gap_symbols(numbers: &[u64], next: Option<u64>, turn: u32, out: &mut Vec<
     out.push(next.map_or(before, |next| symbol(last, next)));
 }
 
-/// Appends the block to `out`. Requires: some classes; as many spare bits as the group has, or one
-/// more.
+/// Appends the block to `out`. `dropped`: the last bits that its numbers do without, beside those
+/// that a prefix leaves empty. Requires: some classes; as many spare bits as the group has, or one
+/// more; numbers without the bits that are dropped.
 #[inline(always)]
-pub fn encode_coded(block: &Numbers<'_>, group: Shared, classes: &Classes, out: &mut Vec<u8>) {
+pub fn encode_coded(
+    (block, dropped): (&Numbers<'_>, u32),
+    group: Shared,
+    classes: &Classes,
+    out: &mut Vec<u8>,
+) {
     let (turn, more) = (group.turn, block.spare.wrapping_sub(group.spare as usize));
     assert!(block.spare <= SPARE_MAX && more <= 1, "{} spare bits", block.spare);
     let count = block.numbers.len();
@@ -35,11 +41,15 @@ pub fn encode_coded(block: &Numbers<'_>, group: Shared, classes: &Classes, out: 
     let symbols = symbols_of(&settled, turn, count);
     let (number, class, symbol_bits) = classes.cheapest(&symbols[..count]);
     let mantissas: usize = settled.codes[..settled.len].iter().map(|code| code.len).sum();
-    let bits = HEADER_BITS + symbol_bits as usize + mantissas;
+    let bits = group.header_bits() + symbol_bits as usize + mantissas;
     let first = settled.codes[0].exponent as usize;
     let header = (count - 1) | number << 6 | more << SPARE_AT | first << FIRST_AT;
     let mut writer = LowBits { out, word: 0, used: 0 };
     writer.push(header as u64, HEADER_BITS);
+    if group.is_aligned {
+        assert!(dropped >> DROPPED_BITS == 0, "{dropped} bits are dropped");
+        writer.push(u64::from(dropped), DROPPED_BITS);
+    }
     write_symbols(&symbols[..count], class, &mut writer);
     writer.push(0, bits.next_multiple_of(8) - bits);
     write_mantissas(&settled, &symbols[..count], class, &mut writer);

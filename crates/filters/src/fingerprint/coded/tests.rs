@@ -24,7 +24,7 @@ fn learnt(blocks: &[&[u64]], keys: usize) -> Classes {
 
 /// A group in which a block with so many spare bits may be.
 fn group_of(spare: usize, unit: u32) -> Shared {
-    Shared { turn: TURN, spare: (spare - spare % 2) as u32, unit }
+    Shared { turn: TURN, spare: (spare - spare % 2) as u32, unit, is_aligned: false }
 }
 
 struct Encoded {
@@ -37,7 +37,7 @@ struct Encoded {
 impl Encoded {
     fn new(block: &Numbers<'_>, classes: &Classes) -> Encoded {
         let (mut bytes, mut written) = (Vec::new(), Vec::new());
-        encode_coded(block, group_of(block.spare, block.unit), classes, &mut bytes);
+        encode_coded((block, 0), group_of(block.spare, block.unit), classes, &mut bytes);
         let len = bytes.len();
         // What follows is read, and means nothing.
         bytes.extend((0..WINDOW as u64).map(|at| mixed(at) as u8));
@@ -92,6 +92,50 @@ fn pairs_become_exact_and_then_take_no_more_bits() {
     assert!(exact.len * 8 < 31 * (12 + 2 + 2) + 40, "{} bytes", exact.len);
 }
 
+/// Keys that differ in their last bits alone share a cell, which has all numbers that differ from
+/// them in no others.
+#[test]
+fn cells_of_numbers_without_last_bits() {
+    for dropped in 0..=12u32 {
+        let begins: Vec<u64> = (0..31).map(|i| (i * 5 + mixed(i) % 5) << dropped).collect();
+        let numbers: Vec<u64> =
+            begins.iter().flat_map(|&it| [it, it + (1 << dropped) - 1]).collect();
+        let mut numbers: Vec<u64> = numbers.iter().map(|&number| (1 << 40) + number).collect();
+        numbers.dedup();
+        let group = Shared { spare: SPARE_MAX as u32, ..Shared::of_prefix(0, 0, true) };
+        let kept: Vec<u64> = numbers.iter().map(|number| number >> dropped).collect();
+        let anchor = numbers[0];
+        let block = Numbers {
+            numbers: &kept,
+            anchor: anchor >> dropped,
+            next: None,
+            spare: SPARE_MAX,
+            unit: 0,
+        };
+        let (classes, mut written) = (learnt(&[&kept], 1), Vec::new());
+        let mut bytes = Vec::new();
+        encode_coded((&block, dropped), group, &classes, &mut bytes);
+        let len = bytes.len();
+        bytes.extend([0; WINDOW]);
+        classes.write(&mut written);
+        let written = written.as_chunks::<CLASS_BYTES>().0;
+        let read = CodedBlock::new(&bytes, len, group, |class| &written[class]);
+        let mut bounds = Vec::new();
+        read.for_each_bounds(anchor, |low, high| bounds.push((low, high)));
+        for (number, (low, high)) in numbers.iter().zip(&bounds) {
+            let cell = number >> dropped << dropped;
+            assert_eq!((*low, *high), (cell, cell + (1 << dropped) - 1), "{dropped} bits");
+        }
+        assert_eq!(bounds.len(), numbers.len());
+        for number in anchor..numbers[numbers.len() - 1] + 3 {
+            let (before, through) = read.find(number, anchor, &mut Untraced).ranks();
+            let cells = kept.iter().filter(|&&it| it < number >> dropped).count();
+            let own = kept.iter().filter(|&&it| it == number >> dropped).count();
+            assert_eq!((before, through), (cells, cells + own), "{dropped} bits, {number}");
+        }
+    }
+}
+
 #[test]
 fn damaged_blocks_lead_nowhere_else() {
     let numbers: Vec<u64> = (0..60).map(|i| i << 30 | mixed(i) >> 36).collect();
@@ -99,6 +143,8 @@ fn damaged_blocks_lead_nowhere_else() {
     let block = Numbers { numbers: &numbers, anchor: numbers[0], next: None, spare: 5, unit: 0 };
     for seed in 0..3000 {
         let mut encoded = Encoded::new(&block, &classes);
+        // Four bits of the symbols are taken for how many bits are dropped.
+        encoded.group.is_aligned = seed % 3 == 0;
         for turn in 0..1 + seed % 7 {
             let noise = mixed(seed << 8 | turn);
             let len = encoded.len;

@@ -1,12 +1,16 @@
-//! Where between two neighbours a number lies, finer near either of them.
+//! Where between two neighbours a number lies.
 //! ```text
 //! low                              middle                              high
-//! |.:.:.: : : :  :   :    :     :    |    :     :    :   :  : : : :.:.:.|
+//! |.:.:.: : : :  :   :    :     :    |    :     :    :   :  : : : :.:.:.|     roots
 //! 0                                32767 32768                      65535
-//! offsets: a root of the distance to the nearer neighbour
+//! |              :       :       :       :       :   |   :       :      |     aligned
+//!                                                  split: most zeros at its end
 //! ```
 //! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones
-//! are told apart better. Invariant: offsets are monotone in numbers.
+//! are told apart better: offsets are a root of the distance to the nearer neighbour. Networks
+//! begin at round numbers, and end where the next one begins: there offsets change at round numbers
+//! first, so that a few of their bits tell an end from the begin behind it. Invariant: offsets are
+//! monotone in numbers.
 
 use crate::base::real::sqrt;
 
@@ -16,22 +20,27 @@ pub(crate) const OFFSET_BITS: u32 = 16;
 const HALF: u64 = 1 << (OFFSET_BITS - 1);
 const LAST: u64 = 2 * HALF - 1;
 
-/// How much finer offsets are near the neighbours.
+/// How offsets are spaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Root {
-    /// The square root of the distance: where neighbours tell little of what is asked.
+pub(crate) enum Spacing {
+    /// By the square root of the distance: where neighbours tell little of what is asked.
     #[default]
-    Square,
-    /// The fourth root: where keys crowd as text does.
-    Fourth,
+    SquareRoot,
+    /// By the fourth root: where keys crowd as text does.
+    FourthRoot,
+    /// By powers of two, on either side of the roundest number: where ends lie next to begins.
+    Aligned,
 }
 
-impl Root {
+impl Spacing {
     /// The offset of `number` from `low` (included) to `high` (excluded). Requires: it lies between
     /// them.
     #[inline(always)]
     pub(crate) fn offset(self, number: u64, low: u64, high: u64) -> u64 {
         debug_assert!(low <= number && number < high, "{low} <= {number} < {high}");
+        if self == Spacing::Aligned {
+            return Split::new(low, high).offset(number);
+        }
         let (above, below) = (number - low, high - 1 - number);
         if above <= below {
             self.near(above, high - low)
@@ -45,12 +54,15 @@ impl Root {
     fn near(self, distance: u64, width: u64) -> u64 {
         // Each step is monotone in the distance, rounded or not.
         let root = sqrt(2.0 * distance as f64 / width as f64);
-        let root = if self == Root::Fourth { sqrt(root) } else { root };
+        let root = if self == Spacing::FourthRoot { sqrt(root) } else { root };
         ((root * HALF as f64) as u64).min(HALF - 1)
     }
 
     /// No number with an offset of at least `offset` is below this.
     pub(crate) fn least(self, offset: u64, low: u64, high: u64) -> u64 {
+        if self == Spacing::Aligned {
+            return Split::new(low, high).least(offset);
+        }
         let width = high - low;
         if offset < HALF {
             return low + (self.reach(offset, width) * (1.0 - SLACK)) as u64;
@@ -61,6 +73,9 @@ impl Root {
 
     /// No number with an offset of at most `offset` is above this.
     pub(crate) fn greatest(self, offset: u64, low: u64, high: u64) -> u64 {
+        if self == Spacing::Aligned {
+            return Split::new(low, high).greatest(offset);
+        }
         high - 1 - (self.least(LAST - offset, low, high) - low)
     }
 
@@ -68,8 +83,88 @@ impl Root {
     fn reach(self, offset: u64, width: u64) -> f64 {
         let root = offset as f64 / HALF as f64;
         let square = root * root;
-        width as f64 / 2.0 * if self == Root::Fourth { square * square } else { square }
+        width as f64 / 2.0 * if self == Spacing::FourthRoot { square * square } else { square }
     }
+}
+
+/// The numbers from `low` up to `high`, divided at the roundest of them.
+/// ```text
+/// low                   split               high
+///  |        :       :     |     :       :     |
+///     offsets below HALF  |  HALF and more         each half: distances from the split,
+///                                                  shifted by whole bits
+/// ```
+struct Split {
+    low: u64,
+    split: u64,
+    high: u64,
+    /// Bits by which distances are longer than offsets, below the split and above; less than 0:
+    /// shorter.
+    longer: [i32; 2],
+}
+
+impl Split {
+    #[inline(always)]
+    fn new(low: u64, high: u64) -> Split {
+        let last = high - 1;
+        let split = match (low ^ last).checked_ilog2() {
+            Some(bit) => last >> bit << bit,
+            None => low,
+        };
+        let longer = |width: u64| {
+            let bits = u64::BITS - width.saturating_sub(1).leading_zeros();
+            bits as i32 - HALF.ilog2() as i32
+        };
+        Split { low, split, high, longer: [longer(split - low), longer(high - split)] }
+    }
+
+    #[inline(always)]
+    fn offset(&self, number: u64) -> u64 {
+        match number.checked_sub(self.split) {
+            Some(above) => HALF + shifted(above, -self.longer[1]),
+            None => HALF - 1 - shifted(self.split - 1 - number, -self.longer[0]),
+        }
+    }
+
+    fn least(&self, offset: u64) -> u64 {
+        match offset.checked_sub(HALF) {
+            Some(above) => {
+                self.split.saturating_add(first_of(above, self.longer[1])).min(self.high - 1)
+            }
+            None => {
+                let below = last_of(HALF - 1 - offset, self.longer[0]);
+                self.split.saturating_sub(1).saturating_sub(below).max(self.low)
+            }
+        }
+    }
+
+    fn greatest(&self, offset: u64) -> u64 {
+        match offset.checked_sub(HALF) {
+            Some(above) => {
+                self.split.saturating_add(last_of(above, self.longer[1])).min(self.high - 1)
+            }
+            None => {
+                let below = first_of(HALF - 1 - offset, self.longer[0]);
+                self.split.saturating_sub(1).saturating_sub(below).max(self.low)
+            }
+        }
+    }
+}
+
+/// A number with so many zeros behind it; less than 0: without so many of its bits.
+#[inline(always)]
+fn shifted(number: u64, bits: i32) -> u64 {
+    if bits < 0 { number >> -bits } else { number << bits }
+}
+
+/// The least distance whose offset, shorter by so many bits, is not below this one.
+fn first_of(offset: u64, longer: i32) -> u64 {
+    if longer < 0 { offset.div_ceil(1 << -longer) } else { offset << longer }
+}
+
+/// The greatest distance whose offset is not above this one.
+fn last_of(offset: u64, longer: i32) -> u64 {
+    if longer < 0 { offset >> -longer } else { ((offset + 1) << longer).wrapping_sub(1) }
 }
 
 /// More than rounding makes of a distance.
@@ -81,12 +176,12 @@ mod tests {
 
     #[test]
     fn offsets_are_monotone_and_have_bounds() {
-        for root in [Root::Square, Root::Fourth] {
-            offsets_of(root);
+        for spacing in [Spacing::SquareRoot, Spacing::FourthRoot, Spacing::Aligned] {
+            offsets_of(spacing);
         }
     }
 
-    fn offsets_of(root: Root) {
+    fn offsets_of(spacing: Spacing) {
         for width in [1u64, 2, 3, 10, 4095, 4096, 5000, 1 << 20, (1 << 62) + 1, u64::MAX >> 1] {
             for low in [0, 77, 1 << 62] {
                 let high = low + width;
@@ -97,15 +192,31 @@ mod tests {
                 numbers.sort_unstable();
                 let mut last = 0;
                 for number in numbers {
-                    let offset = root.offset(number, low, high);
+                    let offset = spacing.offset(number, low, high);
                     assert!(offset >= last && offset <= LAST, "{number} in {low}..{high}");
                     last = offset;
                     let (least, greatest) =
-                        (root.least(offset, low, high), root.greatest(offset, low, high));
+                        (spacing.least(offset, low, high), spacing.greatest(offset, low, high));
                     assert!(low <= least && greatest < high, "{number} in {low}..{high}");
                     assert!(least <= number && number <= greatest, "{number} in {low}..{high}");
                 }
             }
         }
+    }
+
+    /// An end and the begin behind it differ in an offset's first bits, wherever they lie in a wide
+    /// gap. Offsets by a root need nearly all bits for that.
+    #[test]
+    fn few_bits_of_an_aligned_offset_tell_an_end_from_the_begin_behind_it() {
+        let (low, high) = ((1 << 40) + 1, (1 << 40) + (1 << 20));
+        let told_apart_by = |spacing: Spacing| {
+            let bits = |begin: u64| {
+                let [end, begin] = [begin - 1, begin].map(|it| spacing.offset(it, low, high));
+                u64::from(OFFSET_BITS) - u64::from((end ^ begin).checked_ilog2().unwrap_or(0))
+            };
+            (1..16u64).map(|place| bits((1 << 40) + (place << 16))).max().expect("some")
+        };
+        assert_eq!(told_apart_by(Spacing::Aligned), 4);
+        assert_eq!(told_apart_by(Spacing::SquareRoot), u64::from(OFFSET_BITS));
     }
 }

@@ -7,7 +7,7 @@
 //! Invariant: fractions are monotone in keys.
 
 use crate::fingerprint::gap::{Fall, first_view, last_view, number};
-use crate::grf::base::between::{OFFSET_BITS, Root};
+use crate::grf::base::between::{OFFSET_BITS, Spacing};
 
 const LAST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
 
@@ -16,7 +16,7 @@ const LAST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
 pub(crate) struct Extent {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    pub(crate) root: Root,
+    pub(crate) spacing: Spacing,
 }
 
 impl Extent {
@@ -27,7 +27,7 @@ impl Extent {
             Fall::In { through, .. } => (through as u64) << OFFSET_BITS,
             Fall::Between { before, end, next } => {
                 let high = next.unwrap_or(self.end + 1).max(number + 1);
-                ((before as u64) << OFFSET_BITS) + self.root.offset(number, end, high)
+                ((before as u64) << OFFSET_BITS) + self.spacing.offset(number, end, high)
             }
         };
         // Both factors are small: a division of 32 bits.
@@ -59,7 +59,7 @@ impl Extent {
         let (low, high, offset) = self.gap(place, cells);
         match ((place >> OFFSET_BITS) as usize).checked_sub(1) {
             Some(before) if offset == 0 => number(cells[before].0), // next to the cell, or in it
-            _ if low < high => self.root.least(offset, low, high),
+            _ if low < high => self.spacing.least(offset, low, high),
             _ => low.min(high),
         }
     }
@@ -67,7 +67,7 @@ impl Extent {
     /// No key up to this place is above.
     fn greatest(&self, place: u64, cells: &[(u64, u64)]) -> u64 {
         let (low, high, offset) = self.gap(place, cells);
-        if low < high { self.root.greatest(offset, low, high) } else { low.max(high) }
+        if low < high { self.spacing.greatest(offset, low, high) } else { low.max(high) }
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     /// As packed entries are cut, and keys asked for are not.
     #[test]
     fn a_fraction_is_the_prefix_of_one_with_another_bit() {
-        let extent = Extent { start: 1000, end: u64::MAX >> 3, root: Root::Fourth };
+        let extent = Extent { start: 1000, end: u64::MAX >> 3, spacing: Spacing::FourthRoot };
         for step in 0..5000u64 {
             let count = 1 + (step % 64) as usize;
             let before = (step * 31) as usize % (count + 1);

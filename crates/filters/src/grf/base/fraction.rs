@@ -310,6 +310,41 @@ mod tests {
         }
     }
 
+    /// Both ends of networks, as fine as 2^`round` addresses.
+    fn networks(seed: u64, count: u64, round: u64) -> Vec<u64> {
+        let mut begin = 10 << 24 | mixed(seed) >> 44 << round;
+        let mut ends = Vec::new();
+        for place in 0..count {
+            let next = begin + ((1 + mixed(seed << 20 | place) % 30) << round);
+            ends.extend([begin, next - 1]);
+            begin = next + (u64::from(mixed(place).is_multiple_of(9)) << round);
+        }
+        ends
+    }
+
+    /// Blocks do without last bits, each without as many as its networks need.
+    #[test]
+    fn ends_of_networks_that_lack_last_bits() {
+        let key = |number: u64| number.to_be_bytes().to_vec();
+        let all: Vec<u64> = (0..12).flat_map(|seed| networks(seed, 90, seed)).collect();
+        let of = |step: usize, from: usize| {
+            let some = all.iter().enumerate().filter(|(place, _)| place % 5 < from);
+            let mut some: Vec<Vec<u8>> = some.step_by(step).map(|(_, end)| key(*end)).collect();
+            some.sort_unstable();
+            some.dedup();
+            some
+        };
+        let around = |end: u64| {
+            (0..14).flat_map(move |bit| [end ^ 1 << bit, end + (1 << bit) - 1]).chain([end])
+        };
+        let mut asked: Vec<Vec<u8>> = all.iter().flat_map(|&end| around(end)).map(key).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        for base in [of(1, 5), of(1, 4)] {
+            assert_monotone_and_bounded(&base, &asked);
+        }
+    }
+
     #[test]
     fn keys_around_every_cell_in_every_bit() {
         let base = numbers(500, |number| number >> (number % 30));

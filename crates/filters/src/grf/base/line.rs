@@ -9,7 +9,7 @@
 
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::FINE_BITS;
-use crate::grf::base::between::{OFFSET_BITS, Root};
+use crate::grf::base::between::{OFFSET_BITS, Spacing};
 
 /// The tail's share of the last block's fractions, as a power of two.
 const TAIL_BITS: usize = 4;
@@ -33,7 +33,7 @@ impl Line {
     /// greater view than `end`.
     pub(crate) fn tail_fraction(&self, view: u64, end: u64, bits: usize) -> u64 {
         let (low, high) = self.tail(end);
-        let offset = Root::Square.offset(view.clamp(low, high - 1), low, high);
+        let offset = Spacing::SquareRoot.offset(view.clamp(low, high - 1), low, high);
         self.fractions(bits) + (offset << (bits - TAIL_BITS) >> OFFSET_BITS)
     }
 
@@ -71,8 +71,8 @@ impl Line {
         let end = if after >= 1 << OFFSET_BITS {
             u64::MAX
         } else {
-            Root::Square.greatest(after - 1, low, high)
+            Spacing::SquareRoot.greatest(after - 1, low, high)
         };
-        (Root::Square.least(first, low, high), end)
+        (Spacing::SquareRoot.least(first, low, high), end)
     }
 }

@@ -38,7 +38,7 @@ use crate::fingerprint::line::Line;
 use crate::fingerprint::questions::Questions;
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::fingerprint::starts::GroupStarts;
-use crate::grf::base::between::Root;
+use crate::grf::base::between::Spacing;
 use crate::grf::base::extent::Extent;
 use crate::grf::base::fraction::{Limits, fraction};
 use crate::grf::base::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, place};
@@ -273,7 +273,7 @@ impl Base {
         }
     }
 
-    /// The numbers among which the keys of a gap block are.
+    /// The numbers among which the keys of a block of gaps or coded cells are.
     #[inline(always)]
     pub(crate) fn extent(&self, index: usize, group: &Group<'_>, block: usize) -> Extent {
         let start = if block == 0 {
@@ -281,8 +281,12 @@ impl Base {
         } else {
             group.head(block)
         };
-        let root = if self.text.is_some() { Root::Fourth } else { Root::Square };
-        Extent { start: number(start), end: number(self.end_of(index, group, block)), root }
+        let spacing = match (group.is_aligned(), &self.text) {
+            (true, _) => Spacing::Aligned,
+            (false, Some(_)) => Spacing::FourthRoot,
+            (false, None) => Spacing::SquareRoot,
+        };
+        Extent { start: number(start), end: number(self.end_of(index, group, block)), spacing }
     }
 
     /// How views become positions in a block of a spline group.

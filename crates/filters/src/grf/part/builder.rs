@@ -96,6 +96,7 @@ impl PartBuilder {
             is_text: false,
             beside: beside(full_share),
             cuts_of_line_block: cuts_of_line_block(options, overlay_share),
+            has_newer: true,
         };
         PartBuilder {
             options: *options,

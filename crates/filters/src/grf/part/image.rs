@@ -59,7 +59,7 @@ impl Fingerprints {
 impl Part {
     /// The version of images. It is raised when what a filter keeps of its keys changes, so that
     /// measurements of another version are not this filter's.
-    pub const IMAGE_VERSION: u32 = 9;
+    pub const IMAGE_VERSION: u32 = 10;
 
     /// Appends the part's image: all that [`Part::read_image`] needs to make it again.
     pub fn write_image(&self, out: &mut Vec<u8>) {

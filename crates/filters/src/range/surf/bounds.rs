@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn bits_become_bytes_that_go_on_with_ones() {
-        assert_eq!(filled_with_ones(0, 0), []);
+        assert_eq!(filled_with_ones(0, 0), [0; 0]);
         assert_eq!(filled_with_ones(0b101, 3), [0b1011_1111]);
         assert_eq!(filled_with_ones(0xab, 8), [0xab]);
         assert_eq!(filled_with_ones(0xab1, 12), [0xab, 0x1f]);

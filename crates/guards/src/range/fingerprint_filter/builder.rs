@@ -66,6 +66,7 @@ impl FingerprintFilterBuilder {
             is_text: false,
             beside: Beside::NOTHING,
             cuts_of_line_block: CUTS_OF_LINE_BLOCK,
+            has_newer: false,
         };
         let groups = NamedGroupsBuilder::new(plan);
         let waiting = (encoding != Encoding::Snarf).then(Waiting::new);

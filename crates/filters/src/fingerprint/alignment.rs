@@ -1,0 +1,141 @@
+//! Keys that are both ends of ranges which begin at round numbers, as those of networks are.
+//! ```text
+//! 10.1.0.0 .. 10.1.3.255 | 10.1.4.0 .. 10.1.4.255 | 10.1.5.0 ..
+//!                      ^   ^ touch, and the upper one is round: ten zeros at its end
+//! ```
+//! Exact cells of such keys take bits that say the same again and again. Numbers without some last
+//! bits tell all neighbours apart as well. Newer keys lie between such pairs, too, and are told
+//! apart by rounder numbers first. Invariant: it changes how often keys are taken for others, never
+//! truth.
+
+/// One in so many keys has to touch the key before it, at least.
+const TOUCHING_LEAST: usize = 8;
+/// Zeros of a number that count, so that a few round ones do not count for all.
+const ZEROS_MAX: u32 = 8;
+/// The zeros at the end of upper ones have to be so many, on average: of any numbers it is one.
+const ZEROS_LEAST: usize = 3;
+/// One in so many keys may be taken for the key before it, at most.
+const ALIKE_MOST: usize = 100;
+
+/// What neighbours that were looked at have in common.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Alignment {
+    pairs: usize,
+    touching: usize,
+    zeros: usize,
+    /// How many neighbours differ in their last bits alone, by how many these are.
+    last_bits: [usize; Alignment::DROPPED_MAX as usize + 1],
+}
+
+impl Alignment {
+    /// The most bits that numbers do without.
+    pub(super) const DROPPED_MAX: u32 = 12;
+
+    /// Of neighbours. `numbers`: ascending, 2^`unit` apart at least.
+    pub(super) fn of(numbers: &[u64], unit: u32) -> Alignment {
+        let mut alignment = Alignment::default();
+        for pair in numbers.windows(2) {
+            let (low, high) = (pair[0] >> unit, pair[1] >> unit);
+            alignment.pairs += 1;
+            if high == low + 1 {
+                alignment.touching += 1;
+                alignment.zeros += high.trailing_zeros().min(ZEROS_MAX) as usize;
+            }
+            let last_bits = (low ^ high).checked_ilog2().map_or(0, |bit| bit + 1);
+            if let Some(count) = alignment.last_bits.get_mut(last_bits as usize) {
+                *count += 1;
+            }
+        }
+        alignment
+    }
+
+    /// Of both together.
+    pub(super) fn and(self, other: Alignment) -> Alignment {
+        let mut last_bits = self.last_bits;
+        last_bits.iter_mut().zip(other.last_bits).for_each(|(count, more)| *count += more);
+        Alignment {
+            pairs: self.pairs + other.pairs,
+            touching: self.touching + other.touching,
+            zeros: self.zeros + other.zeros,
+            last_bits,
+        }
+    }
+
+    /// Whether they are such ends.
+    pub(super) fn is_found(&self) -> bool {
+        self.touching > 0
+            && self.touching * TOUCHING_LEAST >= self.pairs
+            && self.zeros >= self.touching * ZEROS_LEAST
+    }
+
+    /// How many of the last bits such keys do without, and are nearly all told from each other.
+    pub(super) fn droppable(&self) -> u32 {
+        let mut alike = 0;
+        let enough = self.last_bits.iter().take_while(|&&count| {
+            alike += count;
+            alike * ALIKE_MOST <= self.pairs
+        });
+        (enough.count() as u32).saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn mixed(number: u64) -> u64 {
+        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ mixed >> 27
+    }
+
+    /// Both ends of ranges of up to 2^`bits` numbers that touch, each begin a multiple of `round`.
+    fn ends(round: u64, unit: u32) -> Vec<u64> {
+        let mut begin = 1 << 30;
+        let mut numbers = Vec::new();
+        for place in 0..300 {
+            let next = begin + round * (1 + mixed(place) % 60);
+            numbers.extend([begin << unit, (next - 1) << unit]);
+            begin = next;
+        }
+        numbers
+    }
+
+    fn are_aligned(numbers: &[u64], unit: u32) -> bool {
+        Alignment::of(numbers, unit).is_found()
+    }
+
+    #[test]
+    fn ends_of_networks_are_aligned_and_of_other_ranges_not() {
+        for unit in [0, 5, 31] {
+            assert!(are_aligned(&ends(256, unit), unit));
+            assert!(are_aligned(&ends(16, unit), unit));
+            assert!(!are_aligned(&ends(1, unit), unit), "they touch anywhere");
+            assert!(!are_aligned(&ends(256, unit + 1), unit), "none touches another");
+        }
+    }
+
+    /// Begin and end of 256 numbers differ in their last eight bits: without seven of these they do
+    /// still.
+    #[test]
+    fn numbers_do_without_bits_that_tell_no_neighbours_apart() {
+        for unit in [0, 5, 31] {
+            assert_eq!(Alignment::of(&ends(256, unit), unit).droppable(), 7);
+            assert_eq!(Alignment::of(&ends(16, unit), unit).droppable(), 3);
+            let wide = Alignment::of(&ends(1 << 20, unit), unit);
+            assert_eq!(wide.droppable(), Alignment::DROPPED_MAX);
+        }
+        assert_eq!(Alignment::of(&(1000..1500).collect::<Vec<_>>(), 0).droppable(), 0);
+        assert_eq!(Alignment::of(&[], 0).droppable(), Alignment::DROPPED_MAX);
+    }
+
+    #[test]
+    fn other_numbers_are_not() {
+        let mut random: Vec<u64> = (0..500).map(mixed).collect();
+        random.sort_unstable();
+        assert!(!are_aligned(&random, 0));
+        assert!(!are_aligned(&(1000..1500).collect::<Vec<_>>(), 0), "one behind the other");
+        assert!(!are_aligned(&(0..500).map(|place| place << 20).collect::<Vec<_>>(), 0));
+        assert!(!are_aligned(&[1 << 20], 0));
+    }
+}

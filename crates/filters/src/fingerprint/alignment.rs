@@ -14,8 +14,6 @@ const TOUCHING_LEAST: usize = 8;
 const ZEROS_MAX: u32 = 8;
 /// The zeros at the end of upper ones have to be so many, on average: of any numbers it is one.
 const ZEROS_LEAST: usize = 3;
-/// One in so many keys may be taken for the key before it, at most.
-const ALIKE_MOST: usize = 100;
 
 /// What neighbours that were looked at have in common.
 #[derive(Clone, Copy, Default)]
@@ -23,14 +21,11 @@ pub(super) struct Alignment {
     pairs: usize,
     touching: usize,
     zeros: usize,
-    /// How many neighbours differ in their last bits alone, by how many these are.
-    last_bits: [usize; Alignment::DROPPED_MAX as usize + 1],
+    /// The last bits without which all neighbours differ. None: there are no neighbours.
+    droppable: Option<u32>,
 }
 
 impl Alignment {
-    /// The most bits that numbers do without.
-    pub(super) const DROPPED_MAX: u32 = 12;
-
     /// Of neighbours. `numbers`: ascending, 2^`unit` apart at least.
     pub(super) fn of(numbers: &[u64], unit: u32) -> Alignment {
         let mut alignment = Alignment::default();
@@ -41,23 +36,20 @@ impl Alignment {
                 alignment.touching += 1;
                 alignment.zeros += high.trailing_zeros().min(ZEROS_MAX) as usize;
             }
-            let last_bits = (low ^ high).checked_ilog2().map_or(0, |bit| bit + 1);
-            if let Some(count) = alignment.last_bits.get_mut(last_bits as usize) {
-                *count += 1;
-            }
+            let bits = (low ^ high).checked_ilog2().unwrap_or(0);
+            alignment.droppable = Some(alignment.droppable.map_or(bits, |least| least.min(bits)));
         }
         alignment
     }
 
     /// Of both together.
     pub(super) fn and(self, other: Alignment) -> Alignment {
-        let mut last_bits = self.last_bits;
-        last_bits.iter_mut().zip(other.last_bits).for_each(|(count, more)| *count += more);
+        let droppable = [self.droppable, other.droppable];
         Alignment {
             pairs: self.pairs + other.pairs,
             touching: self.touching + other.touching,
             zeros: self.zeros + other.zeros,
-            last_bits,
+            droppable: droppable.into_iter().flatten().min(),
         }
     }
 
@@ -68,14 +60,9 @@ impl Alignment {
             && self.zeros >= self.touching * ZEROS_LEAST
     }
 
-    /// How many of the last bits such keys do without, and are nearly all told from each other.
+    /// How many of the last bits such keys do without, and are told from each other.
     pub(super) fn droppable(&self) -> u32 {
-        let mut alike = 0;
-        let enough = self.last_bits.iter().take_while(|&&count| {
-            alike += count;
-            alike * ALIKE_MOST <= self.pairs
-        });
-        (enough.count() as u32).saturating_sub(1)
+        self.droppable.unwrap_or(0)
     }
 }
 
@@ -122,11 +109,11 @@ mod tests {
         for unit in [0, 5, 31] {
             assert_eq!(Alignment::of(&ends(256, unit), unit).droppable(), 7);
             assert_eq!(Alignment::of(&ends(16, unit), unit).droppable(), 3);
-            let wide = Alignment::of(&ends(1 << 20, unit), unit);
-            assert_eq!(wide.droppable(), Alignment::DROPPED_MAX);
+            assert_eq!(Alignment::of(&ends(1 << 20, unit), unit).droppable(), 19);
         }
         assert_eq!(Alignment::of(&(1000..1500).collect::<Vec<_>>(), 0).droppable(), 0);
-        assert_eq!(Alignment::of(&[], 0).droppable(), Alignment::DROPPED_MAX);
+        assert_eq!(Alignment::of(&[5], 0).droppable(), 0);
+        assert_eq!(Alignment::of(&[5, 5], 0).droppable(), 0);
     }
 
     #[test]

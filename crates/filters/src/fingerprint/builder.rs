@@ -59,7 +59,7 @@ pub struct GroupsPlan {
     /// So many blocks of other kinds are one on a line. More need fewer offsets, and places of
     /// newer keys, which are fractions of blocks, more bits.
     pub cuts_of_line_block: usize,
-    /// Whether places of newer keys are measured in blocks.
+    /// Whether places of newer keys are measured in blocks: then groups may be aligned.
     pub has_newer: bool,
 }
 
@@ -463,8 +463,8 @@ impl Pace {
     /// none.
     fn spare(&self, chapter: &Chapter, counted_share: f64, more: f64) -> Option<f64> {
         let horizon = if self.credit < 0.0 { Self::HORIZON } else { Self::SPARE_HORIZON };
-        let bits = self.cell_bits(counted_share) + more + self.credit / horizon;
-        let spare = chapter.spare(bits)?;
+        let bits = self.budget * counted_share + more + self.credit / horizon;
+        let spare = chapter.spare(bits - Self::BESIDE_CELLS)?;
         (spare >= 0.0).then_some(spare)
     }
 

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::Fingerprints;
 use super::alignment::Alignment;
 use super::coded::classes::Classes;
-use super::coded::{CodedCost, SPARE_MAX, Shared, gap_symbols, unit_of};
+use super::coded::{CodedCost, DROPPED_MAX, SPARE_MAX, Shared, gap_symbols, unit_of};
 use super::gap::number;
 use super::group::{BLOCKS_MAX, GROUP_ALIGN};
 use super::keys::KeyBuffer;
@@ -38,9 +38,18 @@ pub struct Chapter {
     /// What some blocks take, if they are coded, and how many keys they have.
     cost: CodedCost,
     keys: usize,
-    /// The most of their last bits that a block's keys do without, if keys are aligned.
-    pub dropped: Option<u32>,
+    /// None: keys are not aligned.
+    pub aligned: Option<Aligned>,
     at: Option<u32>,
+}
+
+/// What groups of aligned keys share.
+#[derive(Clone, Copy)]
+pub struct Aligned {
+    /// Of all keys.
+    pub key_bits: Option<usize>,
+    /// The most of their last bits that a block's keys do without.
+    pub dropped: u32,
 }
 
 /// Blocks from which is learnt.
@@ -48,18 +57,16 @@ struct Learnt {
     /// The keys of all, as numbers.
     numbers: Vec<u64>,
     blocks: Vec<LearntBlock>,
-    key_bits: Option<usize>,
 }
 
 struct LearntBlock {
     /// Where its numbers are.
     places: Range<usize>,
     prefix_bits: usize,
-    alignment: Alignment,
 }
 
 impl Learnt {
-    fn new(keys: &KeyBuffer, cuts: &[usize], key_bits: Option<usize>) -> Learnt {
+    fn new(keys: &KeyBuffer, cuts: &[usize]) -> Learnt {
         let starts = core::iter::once(0).chain(cuts.iter().copied());
         let (mut numbers, mut blocks) = (Vec::new(), Vec::new());
         for (start, &end) in starts.zip(cuts).step_by(cuts.len().div_ceil(BLOCKS_LEARNT)) {
@@ -67,26 +74,34 @@ impl Learnt {
             let prefix_bits = commons.iter().copied().min().unwrap_or(0) as usize;
             let first = numbers.len();
             numbers.extend((start..end).map(|place| number(keys.view(place, prefix_bits))));
-            let alignment = Alignment::of(&numbers[first..], unit_of(key_bits, prefix_bits));
-            blocks.push(LearntBlock { places: first..numbers.len(), prefix_bits, alignment });
+            blocks.push(LearntBlock { places: first..numbers.len(), prefix_bits });
         }
-        Learnt { numbers, blocks, key_bits }
+        Learnt { numbers, blocks }
     }
 
-    /// Whether keys are aligned.
-    fn are_aligned(&self) -> bool {
-        let all = self.blocks.iter().map(|block| block.alignment);
+    /// Whether keys of so many bits are aligned.
+    fn are_aligned(&self, key_bits: Option<usize>) -> bool {
+        let all = self.blocks.iter().map(|block| {
+            let unit = unit_of(key_bits, block.prefix_bits);
+            Alignment::of(&self.numbers[block.places.clone()], unit)
+        });
         all.reduce(Alignment::and).is_some_and(|all| all.is_found())
     }
 
     /// The chapter of so many keys that learns from these blocks.
-    fn chapter(&self, count: usize, dropped: Option<u32>) -> Chapter {
+    fn chapter(&self, count: usize, key_bits: Option<usize>, aligned: Option<Aligned>) -> Chapter {
+        let group = |block: &LearntBlock| {
+            let key_bits = aligned.map_or(key_bits, |aligned| aligned.key_bits);
+            let unit = unit_of(key_bits, block.prefix_bits);
+            Shared::of_prefix(block.prefix_bits, unit, aligned.is_some())
+        };
         let mut numbers = self.numbers.clone();
         let (mut symbols, mut ends) = (Vec::new(), vec![0]);
         for block in &self.blocks {
-            let (group, numbers) =
-                (block.group(self.key_bits, dropped), &mut numbers[block.places.clone()]);
-            let own = dropped.map_or(0, |most| block.alignment.droppable().min(most));
+            let (group, numbers) = (group(block), &mut numbers[block.places.clone()]);
+            let own = aligned.map_or(0, |aligned| {
+                Alignment::of(numbers, group.unit).droppable().min(aligned.dropped)
+            });
             numbers.iter_mut().for_each(|number| *number >>= group.dropped(own));
             gap_symbols(numbers, None, group.turn, &mut symbols);
             ends.push(symbols.len());
@@ -95,35 +110,28 @@ impl Learnt {
         let classes = Classes::learn(&blocks, count);
         let mut cost = CodedCost::default();
         for block in &self.blocks {
-            let (group, numbers) =
-                (block.group(self.key_bits, dropped), &numbers[block.places.clone()]);
+            let (group, numbers) = (group(block), &numbers[block.places.clone()]);
             let unit = if group.is_aligned { 0 } else { group.unit };
             let block = Numbers { numbers, anchor: numbers[0], next: None, spare: 0, unit };
             cost.add(&block, group, &classes);
         }
-        Chapter { classes, cost, keys: numbers.len(), dropped, at: None }
+        Chapter { classes, cost, keys: numbers.len(), aligned, at: None }
     }
 
     /// As above, of aligned keys, without as few of their last bits as leave room for exact cells
-    /// and for newer keys.
-    fn aligned_chapter(&self, count: usize, bits_per_key: f64) -> Chapter {
-        let is_exact = |dropped: u32| {
-            let spare = self.chapter(count, Some(dropped)).spare(bits_per_key - BITS_OF_NEWER);
-            spare == Some(SPARE_MAX as f64)
+    /// and for newer keys. If nothing leaves it, without as many as tell no neighbours apart.
+    fn aligned_chapter(&self, count: usize, key_bits: Option<usize>, bits_per_key: f64) -> Chapter {
+        let without =
+            |dropped: u32| self.chapter(count, key_bits, Some(Aligned { key_bits, dropped }));
+        let is_exact = |chapter: &Chapter| {
+            chapter.spare(bits_per_key - BITS_OF_NEWER) == Some(SPARE_MAX as f64)
         };
-        let (mut least, mut most) = (0, Alignment::DROPPED_MAX);
+        let (mut least, mut most) = (0, DROPPED_MAX);
         while least < most {
             let middle = (least + most) / 2;
-            if is_exact(middle) { most = middle } else { least = middle + 1 }
+            if is_exact(&without(middle)) { most = middle } else { least = middle + 1 }
         }
-        self.chapter(count, Some(least))
-    }
-}
-
-impl LearntBlock {
-    fn group(&self, key_bits: Option<usize>, dropped: Option<u32>) -> Shared {
-        let unit = unit_of(key_bits, self.prefix_bits);
-        Shared::of_prefix(self.prefix_bits, unit, dropped.is_some())
+        without(least)
     }
 }
 
@@ -134,7 +142,7 @@ impl Chapter {
     }
 
     /// The chapter of keys whose blocks end at `cuts`.
-    /// `key_bits`: of all keys, if they have one length. `aligned_bits`: if aligned keys may do
+    /// `key_bits`: of all keys, if they have one length that is known. `aligned_bits`: if aligned keys may do
     /// without last bits, those that their cells may take, for each key.
     pub fn new(
         fingerprints: Fingerprints,
@@ -148,11 +156,14 @@ impl Chapter {
         if !is_coded(fingerprints) || is_short {
             return Chapter::default();
         }
-        let learnt = Learnt::new(keys, cuts, key_bits);
-        match aligned_bits {
-            Some(bits) if learnt.are_aligned() => learnt.aligned_chapter(count, bits),
-            _ => learnt.chapter(count, None),
+        let learnt = Learnt::new(keys, cuts);
+        if let Some(bits) = aligned_bits {
+            let key_bits = key_bits.or_else(|| keys.length_bits());
+            if learnt.are_aligned(key_bits) {
+                return learnt.aligned_chapter(count, key_bits, bits);
+            }
         }
+        learnt.chapter(count, key_bits, None)
     }
 
     /// The spare bits with which its cells take so many bits for each key, about. None: no group is

@@ -340,7 +340,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Whether ends of ranges lie next to round begins, so that newer keys do.
+    /// Whether ends of ranges lie next to round begins. Newer keys do so, too.
     #[inline(always)]
     pub fn is_aligned(&self) -> bool {
         const AT: usize = LEAD_BYTES + CODED_BYTES - 1;

@@ -122,10 +122,10 @@ impl Kept {
         shared: Shared,
         chapter: &Chapter,
     ) -> (Numbers<'n>, u32) {
-        let Some(most) = chapter.dropped else {
+        let Some(aligned) = chapter.aligned else {
             return (Numbers { unit: shared.unit, ..block }, 0);
         };
-        let own = Alignment::of(block.numbers, shared.unit).droppable().min(most);
+        let own = Alignment::of(block.numbers, shared.unit).droppable().min(aligned.dropped);
         let dropped = shared.dropped(own);
         let kept = &mut self.0[..block.numbers.len()];
         kept.iter_mut().zip(block.numbers).for_each(|(kept, number)| *kept = number >> dropped);
@@ -421,8 +421,9 @@ impl GroupPlan<'_> {
     #[inline(always)]
     fn plan_coded(&self, chapter: &Chapter, writer: &mut GroupWriter) -> CodedPlan {
         writer.take_numbers();
-        let unit = unit_of(self.key_bits, self.prefix_bits);
-        let shared = Shared::of_prefix(self.prefix_bits, unit, chapter.dropped.is_some());
+        let key_bits = chapter.aligned.map_or(self.key_bits, |aligned| aligned.key_bits);
+        let unit = unit_of(key_bits, self.prefix_bits);
+        let shared = Shared::of_prefix(self.prefix_bits, unit, chapter.aligned.is_some());
         let (mut cost, mut start) = (CodedCost::default(), 0);
         for &end in self.cuts {
             let block = self.block(start..end, 0, &writer.views, &writer.numbers);

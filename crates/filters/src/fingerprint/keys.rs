@@ -144,6 +144,15 @@ impl KeyBuffer {
         self.ends.is_empty().then_some(8 * WORD_BYTES)
     }
 
+    /// The bits of all keys, if they have one length. Takes a look at each that is no word.
+    pub fn length_bits(&self) -> Option<usize> {
+        self.key_bits().or_else(|| {
+            let len = |place: usize| self.get(place).len();
+            (!self.is_empty() && (1..self.len()).all(|place| len(place) == len(0)))
+                .then(|| 8 * len(0))
+        })
+    }
+
     /// Whether it has no key.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -37,6 +37,8 @@ pub struct Record {
 /// The version of images that keeps all other keys just as its successor, which keeps both ends of
 /// networks without last bits.
 const BEFORE_ALIGNED: u32 = 9;
+// Of a later version this is to be found out anew.
+const _: () = assert!(Part::IMAGE_VERSION == BEFORE_ALIGNED + 1);
 
 impl Record {
     /// Whether it measures a global filter that is kept in another way than this program's.

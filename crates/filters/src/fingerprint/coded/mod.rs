@@ -2,14 +2,16 @@
 //! bits as their frequency allows.
 //! ```text
 //! block   keys - 1 (6) | class (3) | one more spare bit (1) | exponent of the first cell (6)
-//!         aligned keys: the last bits that numbers do without (4)
+//!         aligned keys: the last bits that numbers do without (6), beside those that a prefix
+//!             leaves empty
 //!         symbols, from the front: eight places at once, their planes, then their unary parts
 //!         zeros up to a whole byte
 //!         from the back, per cell: symbols that ranks do not tell (6 each), the bits of D below
 //!             its highest one, whose place the exponent tells
 //! ```
 //! Bits are taken low ones first. A place has the symbol of the gap behind a key (`classes.rs`);
-//! exponents are turned, so that a gap has one symbol whatever a group's prefix. Cells are those of
+//! exponents are turned, so that a gap has one symbol whatever a group's prefix; those of aligned
+//! keys have it by themselves. Cells are those of
 //! `settle.rs`. They are no finer than keys of one length are apart: then they are exact, and take
 //! no more spare bits. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
@@ -32,12 +34,13 @@ const SPARE_AT: usize = 9;
 const FIRST_AT: usize = 10;
 /// Bits of a number.
 const NUMBER_BITS: usize = 63;
-/// The most bits that a number does without.
-const DROPPED_MAX: u32 = NUMBER_BITS as u32 - 1;
+/// The most bits that a number does without, those that a prefix leaves empty included.
+pub(super) const DROPPED_MAX: u32 = NUMBER_BITS as u32 - 1;
 /// Bits before the symbols.
 const HEADER_BITS: usize = 16;
 /// Bits of the last bits that an aligned block's numbers do without: behind the header.
-const DROPPED_BITS: usize = 4;
+const DROPPED_BITS: usize = 6;
+const _: () = assert!(DROPPED_MAX >> DROPPED_BITS == 0);
 
 /// What the blocks of a group share.
 #[derive(Clone, Copy, Debug)]

@@ -8,9 +8,9 @@
 //! ```
 //! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones
 //! are told apart better: offsets are a root of the distance to the nearer neighbour. Networks
-//! begin at round numbers, and end where the next one begins: there offsets change at round numbers
-//! first, so that a few of their bits tell an end from the begin behind it. Invariant: offsets are
-//! monotone in numbers.
+//! begin at round numbers, and end where the next one begins: there offsets are measured from the
+//! roundest number above `low`, so that a few of their bits tell an end from the begin behind it.
+//! Invariant: offsets are monotone in numbers.
 
 use crate::base::real::sqrt;
 
@@ -28,7 +28,8 @@ pub(crate) enum Spacing {
     SquareRoot,
     /// By the fourth root: where keys crowd as text does.
     FourthRoot,
-    /// By powers of two, on either side of the roundest number: where ends lie next to begins.
+    /// By powers of two, on either side of the roundest number above `low`: where ends lie next to
+    /// begins.
     Aligned,
 }
 
@@ -87,7 +88,7 @@ impl Spacing {
     }
 }
 
-/// The numbers from `low` up to `high`, divided at the roundest of them.
+/// The numbers from `low` up to `high`, divided at the roundest of those above `low`.
 /// ```text
 /// low                   split               high
 ///  |        :       :     |     :       :     |

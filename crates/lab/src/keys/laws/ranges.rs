@@ -5,8 +5,8 @@
 //! network    first, last; the next one begins just behind the last, but for one in eighty
 //! ```
 //! The statistics that matter: half of all gaps are one, and the others are mostly powers of two
-//! less one. Of the real ones 52 % are one. Of 63 ends in a row, half differ before their last four
-//! bits.
+//! less one. Of the real ones 52 % are one. In half of all places, ends near each other differ
+//! before their last four bits, too.
 
 use super::networks::host_bits;
 use crate::keys::key_list::KeyList;

@@ -451,14 +451,24 @@ impl ValueFile {
         checksum: &mut u32,
     ) -> Result<ReadValue> {
         let read = read_span(&**self.reader(files)?, &self.path, &span)?;
+        self.check_record(read, (at, span.start), chunks, checksum)
+    }
+
+    /// What was read from a place on, checked.
+    fn check_record(
+        &self,
+        read: ReadBuffer,
+        (at, place): (&ValueRef, u64),
+        chunks: Range<u64>,
+        checksum: &mut u32,
+    ) -> Result<ReadValue> {
         let value = match at.packed_bytes {
             None => {
                 let (mut bytes, Range { start, end }) = read.into_memory();
-                let place = (chunks.start, span.start);
-                plain_chunks(&mut bytes[start..end], at, place, checksum)
+                plain_chunks(&mut bytes[start..end], at, (chunks.start, place), checksum)
                     .map(|it| ReadValue { range: start + it.start..start + it.end, bytes })
             }
-            Some(_) => packed_chunks(&read, at, (&chunks, span.start), checksum)
+            Some(_) => packed_chunks(&read, at, (&chunks, place), checksum)
                 .map(|bytes| ReadValue { range: 0..bytes.len(), bytes }),
         };
         value.map_err(|wrong| self.wrong(wrong))
@@ -487,13 +497,29 @@ impl ValueFile {
     /// # Errors
     /// `ValueTooLong`: it is read in parts.
     pub(crate) fn read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<ReadValue> {
+        let span = self.span_of(at)?;
+        self.value_of(read_bytes(&**self.reader(files)?, &span), at)
+    }
+
+    /// Where a whole value lies. The errors are those of `read`.
+    pub(crate) fn span_of(&self, at: &ValueRef) -> Result<Range<u64>> {
         let len = usize::try_from(at.len).unwrap_or(usize::MAX);
         if len > VALUE_BYTES_MAX {
             return Err(Error::ValueTooLong { len, max: VALUE_BYTES_MAX });
         }
         self.check_place(at)?;
-        let (span, mut checksum) = (at.offset..at.offset + record_bytes(at), 0);
-        let value = self.read_record(files, (at, span), 0..chunk_count(at.len), &mut checksum)?;
+        Ok(at.offset..at.offset + record_bytes(at))
+    }
+
+    /// The value whose span was read, checked.
+    pub(crate) fn value_of(
+        &self,
+        read: std::io::Result<ReadBuffer>,
+        at: &ValueRef,
+    ) -> Result<ReadValue> {
+        let read = read.map_err(|error| failed(&self.path, at.offset, error))?;
+        let (chunks, mut checksum) = (0..chunk_count(at.len), 0);
+        let value = self.check_record(read, (at, at.offset), chunks, &mut checksum)?;
         self.check_all(at, checksum)?;
         Ok(value)
     }
@@ -531,8 +557,11 @@ pub(crate) fn pieces(len: u64) -> impl Iterator<Item = Range<u64>> {
 }
 
 fn read_span(file: &dyn ReadAt, path: &Path, span: &Range<u64>) -> Result<ReadBuffer> {
-    let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
-    file.read(span.start, len).map_err(|error| failed(path, span.start, error))
+    read_bytes(file, span).map_err(|error| failed(path, span.start, error))
+}
+
+fn read_bytes(file: &dyn ReadAt, span: &Range<u64>) -> std::io::Result<ReadBuffer> {
+    file.read(span.start, usize::try_from(span.end - span.start).unwrap_or(usize::MAX))
 }
 
 fn failed(path: &Path, offset: u64, error: std::io::Error) -> Error {

@@ -4,7 +4,7 @@
 //!              -> entry, or the next block or table
 //!                                             ^                  | no
 //!                                             '-- checked block <- read  ..........  others go
-//!     on meanwhile
+//!              -> value apart in the cache? -- no --> read, checked                  on meanwhile
 //! submit_range -> a scan; where it lacks a block, that is read, and the scan is asked again
 //! ```
 //! Invariants: a query that was submitted is answered once. It sees the store as of its submission.
@@ -19,10 +19,11 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Wanted;
-use crate::read::queue_get::{GetSearch, Got};
+use crate::read::queue_get::{GetSearch, Got, ValueSearch};
 use crate::read::queue_range::RangeSearch;
 use crate::read::scan::KeyValue;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue};
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
@@ -76,16 +77,28 @@ pub struct Queue {
     done: VecDeque<Answered>,
 }
 
-/// A query that waits for a block.
+/// A query that waits for a read.
 struct Search {
     tag: u64,
-    wanted: Wanted,
     query: Query,
 }
 
 enum Query {
-    Get(Box<GetSearch>),
-    Range(Box<RangeSearch>),
+    Get(Box<GetSearch>, Wanted),
+    Value(Box<ValueSearch>),
+    Range(Box<RangeSearch>, Wanted),
+}
+
+impl Query {
+    /// The file, and the place and the length of what it waits for.
+    fn place(&self) -> (Arc<dyn ReadAt>, u64, usize) {
+        match self {
+            Query::Get(_, wanted) | Query::Range(_, wanted) => {
+                wanted.table.block_place(wanted.number)
+            }
+            Query::Value(search) => search.place(),
+        }
+    }
 }
 
 impl Queue {
@@ -149,36 +162,39 @@ impl Queue {
         self.free.push(place);
         let error = self.tree.check_open().err()?;
         let answer = match query {
-            Query::Get(_) => Answer::Value(Err(error)),
-            Query::Range(_) => Answer::Entries(Err(error)),
+            Query::Get(..) | Query::Value(_) => Answer::Value(Err(error)),
+            Query::Range(..) => Answer::Entries(Err(error)),
         };
         Some(Answered { tag, answer })
     }
 
-    /// Has a block be read for a query.
-    fn read(&mut self, tag: u64, wanted: Wanted, query: Query) {
+    /// Has what a query waits for be read.
+    fn read(&mut self, tag: u64, query: Query) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.searches.push(None);
             self.searches.len() - 1
         });
-        let (file, offset, len) = wanted.table.block_place(wanted.number);
+        let (file, offset, len) = query.place();
         self.reads.submit(place as u64, file, offset, len);
-        self.searches[place] = Some(Search { tag, wanted, query });
+        self.searches[place] = Some(Search { tag, query });
     }
 
-    /// The block that a query waited for was read.
+    /// What a query waited for was read.
     fn go_on(&mut self, place: usize, bytes: io::Result<ReadBuffer>) {
-        let search = self.searches[place].take().expect("a read is for a query");
+        let Search { tag, query } = self.searches[place].take().expect("a read is for a query");
         self.free.push(place);
-        let Search { tag, wanted, query } = search;
-        let block = wanted.table.block_of_bytes(wanted.number, bytes);
+        let block = |wanted: &Wanted, bytes| wanted.table.block_of_bytes(wanted.number, bytes);
         match query {
-            Query::Get(search) => {
-                let got = search.go_on(&self.tree, &wanted, block);
+            Query::Get(search, wanted) => {
+                let got = search.go_on(&self.tree, &wanted, block(&wanted, bytes));
                 self.get(tag, got);
             }
-            Query::Range(search) => {
-                match block {
+            Query::Value(search) => {
+                let value = search.arrived(&self.tree, bytes);
+                self.get(tag, Got::Answer(value));
+            }
+            Query::Range(search, wanted) => {
+                match block(&wanted, bytes) {
                     Ok(block) => search.arrived(&wanted, block),
                     Err(_) => search.give_up(),
                 }
@@ -189,8 +205,11 @@ impl Queue {
 
     fn get(&mut self, tag: u64, got: Got) {
         match got {
-            Ok(value) => self.done.push_back(Answered { tag, answer: Answer::Value(value) }),
-            Err((search, wanted)) => self.read(tag, wanted, Query::Get(search)),
+            Got::Answer(value) => {
+                self.done.push_back(Answered { tag, answer: Answer::Value(value) });
+            }
+            Got::Block(search, wanted) => self.read(tag, Query::Get(search, wanted)),
+            Got::Value(search) => self.read(tag, Query::Value(search)),
         }
     }
 
@@ -199,7 +218,7 @@ impl Queue {
             Ok(entries) => {
                 self.done.push_back(Answered { tag, answer: Answer::Entries(entries) });
             }
-            Err(wanted) => self.read(tag, wanted, Query::Range(search)),
+            Err(wanted) => self.read(tag, Query::Range(search, wanted)),
         }
     }
 }

@@ -1,12 +1,15 @@
-//! A get that is put aside while a block is read.
+//! A get that is put aside while a block, or a value apart, is read.
 //! ```text
 //! begin ----> answer
 //!   '-> block 7 of a table -- read --> go_on(block) ----> answer
-//!                                             '-> the next block, or one of the next table
+//!                                             |-> the next block, or one of the next table
+//!                                             '-> a value apart -- read --> arrived -> answer
 //! ```
 //! Invariant: between two steps it holds its version, and no lock. The guard of a version always
 //! says the same of a key (`elastic` at least nothing false). So it is asked again where the search
 //! goes on, and counted once. Of a key with operands, what is below the newest one is read at once.
+
+use std::io;
 
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
@@ -17,9 +20,12 @@ use crate::error::Result;
 use crate::files::query_blocks::Wanted;
 use crate::read::lookup::{Lookup, PointQuery, Progress, Step, count_reads};
 use crate::storage::pauses::PausePoint;
+use crate::storage::read_queue::ReadBuffer;
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
+use crate::tree::values_apart::AwaitedValue;
 use crate::tree::version::Version;
 
 /// A get on its way.
@@ -31,31 +37,50 @@ pub(crate) struct GetSearch {
     reads: Reads,
 }
 
-/// A get's answer. An error: it is put aside until a block has come.
-pub(crate) type Got = std::result::Result<Result<Option<Value>>, (Box<GetSearch>, Wanted)>;
+/// A get whose value is read.
+pub(crate) struct ValueSearch {
+    key: Vec<u8>,
+    version: Arc<Version>,
+    at: Sequence,
+    awaited: AwaitedValue,
+    costs: QueryStats,
+}
+
+/// How far a get has come.
+pub(crate) enum Got {
+    Answer(Result<Option<Value>>),
+    /// It is put aside until a block has come.
+    Block(Box<GetSearch>, Wanted),
+    /// Or until its value has.
+    Value(Box<ValueSearch>),
+}
+
+/// What a search has found, and its costs.
+type Searched = (Result<Option<Found>>, QueryStats);
 
 impl GetSearch {
     /// The value of a key at a registered sequence number; None: as of now.
     pub(crate) fn begin(tree: &OpenTree, key: &[u8], at: Option<Sequence>) -> Got {
         let version = tree.current.hold();
         if let Err(error) = tree.check_open() {
-            return Ok(Err(error));
+            return Got::Answer(Err(error));
         }
         tree.env.pauses.at(PausePoint::GetPinned);
         let at = at.unwrap_or_else(|| tree.snapshots.visible());
         let query = PointQuery { version: &version, key, at };
         if let Some(found) = query.in_memory() {
-            let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
-            let value = tree.value_of(query, found, &mut costs);
-            query.count(tree, &costs);
-            return Ok(value);
+            let costs = QueryStats { queries: 1, ..QueryStats::default() };
+            return end(tree, (key, version, at), (Ok(Some(found)), costs));
         }
         let mut reads = Reads::default();
         let lookup = Lookup::new(query, query.ask_guard());
-        search(tree, lookup, (Step::Table, None), &mut reads).map_err(|(progress, wanted)| {
-            let search = GetSearch { key: key.to_vec(), version, at, progress, reads };
-            (Box::new(search), wanted)
-        })
+        match search(lookup, (Step::Table, None), &mut reads) {
+            Ok(searched) => end(tree, (key, version, at), searched),
+            Err((progress, wanted)) => {
+                let search = GetSearch { key: key.to_vec(), version, at, progress, reads };
+                Got::Block(Box::new(search), wanted)
+            }
+        }
     }
 
     /// Goes on with the block that it has waited for.
@@ -68,17 +93,41 @@ impl GetSearch {
         let progress = std::mem::take(&mut self.progress);
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         let lookup = Lookup::resume(query, progress);
-        let block = match block {
-            Ok(block) => block,
-            Err(error) => return Ok(end(tree, &lookup, Err(error), &self.reads)),
+        let searched = match block {
+            Ok(block) => {
+                let step = Step::Block(&wanted.table, wanted.number);
+                self.reads.disk_reads += 1;
+                self.reads.bytes += wanted.table.block_place(wanted.number).2 as u64;
+                search(lookup, (step, Some(block)), &mut self.reads)
+            }
+            Err(error) => Ok(searched(&lookup, Err(error), &self.reads)),
         };
-        let step = Step::Block(&wanted.table, wanted.number);
-        self.reads.disk_reads += 1;
-        self.reads.bytes += wanted.table.block_place(wanted.number).2 as u64;
-        search(tree, lookup, (step, Some(block)), &mut self.reads).map_err(|(progress, wanted)| {
-            self.progress = progress;
-            (self, wanted)
-        })
+        match searched {
+            Ok(searched) => end(tree, (&self.key, self.version, self.at), searched),
+            Err((progress, wanted)) => {
+                self.progress = progress;
+                Got::Block(self, wanted)
+            }
+        }
+    }
+}
+
+impl ValueSearch {
+    /// The file, and the place and the length of what it waits for.
+    pub(crate) fn place(&self) -> (Arc<dyn ReadAt>, u64, usize) {
+        self.awaited.place()
+    }
+
+    /// The answer, with what was read there.
+    pub(crate) fn arrived(
+        mut self: Box<Self>,
+        tree: &OpenTree,
+        bytes: io::Result<ReadBuffer>,
+    ) -> Result<Option<Value>> {
+        let value = tree.arrived_value(&self.awaited, bytes, &mut self.costs);
+        let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
+        query.count(tree, &self.costs);
+        value.map(Some)
     }
 }
 
@@ -86,11 +135,10 @@ impl GetSearch {
 /// error: how far that was, and the block that is missing.
 #[expect(clippy::result_large_err, reason = "the caller puts it into the box of the search")]
 fn search<'v>(
-    tree: &OpenTree,
     mut lookup: Lookup<'v, '_>,
     (step, mut read): (Step<'v>, Option<Block>),
     reads: &mut Reads,
-) -> std::result::Result<Result<Option<Value>>, (Progress, Wanted)> {
+) -> std::result::Result<Searched, (Progress, Wanted)> {
     let found = lookup.run(step, |table, number| {
         // What was read was counted when it was found missing.
         if let Some(block) = read.take() {
@@ -100,26 +148,37 @@ fn search<'v>(
         table.cached_block(number).ok_or_else(|| Wanted { table: Arc::clone(table), number })
     });
     match found {
-        Ok(found) => Ok(end(tree, &lookup, Ok(found), reads)),
+        Ok(found) => Ok(searched(&lookup, Ok(found), reads)),
         Err(wanted) => Err((lookup.into_progress(), wanted)),
     }
 }
 
-/// Counts the get, and makes a value of what was found in tables.
-fn end(
-    tree: &OpenTree,
-    lookup: &Lookup<'_, '_>,
-    found: Result<Option<Found>>,
-    reads: &Reads,
-) -> Result<Option<Value>> {
+/// Adds up what the lookup has cost.
+fn searched(lookup: &Lookup<'_, '_>, found: Result<Option<Found>>, reads: &Reads) -> Searched {
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = lookup.end(found, &mut costs);
     count_reads(&mut costs, reads);
+    (found, costs)
+}
+
+/// Makes a value of what was found, if it need not be read. What is answered is counted.
+fn end(
+    tree: &OpenTree,
+    (key, version, at): (&[u8], Arc<Version>, Sequence),
+    (found, mut costs): Searched,
+) -> Got {
+    let query = PointQuery { version: &version, key, at };
     let value = match found {
-        Ok(Some(found)) => tree.value_of(lookup.query, found, &mut costs),
+        Ok(Some(found)) => {
+            if let Some(awaited) = tree.awaited_value(&found) {
+                let key = key.to_vec();
+                return Got::Value(Box::new(ValueSearch { key, version, at, awaited, costs }));
+            }
+            tree.value_of(query, found, &mut costs)
+        }
         Ok(None) => Ok(None),
         Err(error) => Err(error),
     };
-    lookup.query.count(tree, &costs);
-    value
+    query.count(tree, &costs);
+    Got::Answer(value)
 }

@@ -2,13 +2,22 @@
 //! ```text
 //! entry in a memtable -> reference -> file, held by the memtable -> record, checked -> value
 //!       in a table                       held by the table      -> the cache, for gets -> value
+//!                                        read by a queue of reads meanwhile
 //! ```
 //! Invariant: who reads a reference has pinned the version that it was found in. So its file is
 //! held.
 
+use std::io;
+use std::ops::Range;
+
+use crate::entries::entry::Kind;
+use crate::entries::memtable::Found;
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
+use crate::files::value_file::ValueFile;
+use crate::storage::read_queue::ReadBuffer;
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
@@ -16,7 +25,58 @@ use crate::tree::stats::QueryStats;
 /// Bytes of values that the system is told of ahead, at most; one value may be longer.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
 
+/// A value apart that a get waits for, and its file.
+pub(crate) struct AwaitedValue {
+    /// The reference as it is stored.
+    stored: Value,
+    at: ValueRef,
+    file: Arc<ValueFile>,
+    reader: Arc<dyn ReadAt>,
+    span: Range<u64>,
+}
+
+impl AwaitedValue {
+    /// The file, and the place and the length of what is to be read.
+    pub(crate) fn place(&self) -> (Arc<dyn ReadAt>, u64, usize) {
+        let len = self.span.end - self.span.start;
+        (Arc::clone(&self.reader), self.span.start, len as usize)
+    }
+}
+
 impl OpenTree {
+    /// What a get has to read beside others, if its value is apart. None: it need not, or is too
+    /// long for that, or there is an error: `value_of` tells. Requires: as `value_apart`.
+    pub(crate) fn awaited_value(&self, found: &Found) -> Option<AwaitedValue> {
+        let stored = match found.kind {
+            Kind::PutApart => found.value.clone(),
+            Kind::PutApartWithExpiry => found.value.clone().unless_expired(&*self.env.clock)?,
+            _ => return None,
+        };
+        let at = self.ref_of(&stored).ok()?;
+        if at.len > AHEAD_BYTES_MAX || self.table_files.cached_values.get(&at, None).is_some() {
+            return None;
+        }
+        let store = &self.table_files.values.store;
+        let file = store.held(at.file).ok()?;
+        let (span, reader) =
+            (file.span_of(&at).ok()?, Arc::clone(file.reader(store.files()).ok()?));
+        Some(AwaitedValue { stored, at, file, reader, span })
+    }
+
+    /// The value that was read there.
+    pub(crate) fn arrived_value(
+        &self,
+        awaited: &AwaitedValue,
+        bytes: io::Result<ReadBuffer>,
+        costs: &mut QueryStats,
+    ) -> Result<Value> {
+        let read = Arc::new(awaited.file.value_of(bytes, &awaited.at)?);
+        costs.disk_reads += 1;
+        costs.bytes_read += read.bytes.len() as u64;
+        self.table_files.cached_values.keep(&awaited.at, &read);
+        Ok(Value::apart(read, awaited.stored.expiry()))
+    }
+
     /// The value of a reference, as it is stored. Requires: the version that it was found in is
     /// pinned.
     #[cold]

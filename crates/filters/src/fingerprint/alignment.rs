@@ -12,7 +12,7 @@
 const TOUCHING_LEAST: usize = 8;
 /// Zeros of a number that count, so that a few round ones do not count for all.
 const ZEROS_MAX: u32 = 8;
-/// The zeros at the end of upper ones have to be so many, on average: of any numbers it is one.
+/// The zeros at the end of upper ones have to be so many, on average: of random numbers it is one.
 const ZEROS_LEAST: usize = 3;
 
 /// What neighbours that were looked at have in common.
@@ -21,36 +21,19 @@ pub(super) struct Alignment {
     pairs: usize,
     touching: usize,
     zeros: usize,
-    /// The last bits without which all neighbours differ. None: there are no neighbours.
-    droppable: Option<u32>,
 }
 
 impl Alignment {
-    /// Of neighbours. `numbers`: ascending, 2^`unit` apart at least.
-    pub(super) fn of(numbers: &[u64], unit: u32) -> Alignment {
-        let mut alignment = Alignment::default();
+    /// Adds neighbours. `numbers`: ascending multiples of 2^`unit`.
+    #[inline(always)]
+    pub(super) fn add(&mut self, numbers: &[u64], unit: u32) {
         for pair in numbers.windows(2) {
-            let (low, high) = (pair[0] >> unit, pair[1] >> unit);
-            alignment.pairs += 1;
-            if high == low + 1 {
-                alignment.touching += 1;
-                alignment.zeros += high.trailing_zeros().min(ZEROS_MAX) as usize;
+            if pair[1].wrapping_sub(pair[0]) == 1 << unit {
+                self.touching += 1;
+                self.zeros += (pair[1] >> unit).trailing_zeros().min(ZEROS_MAX) as usize;
             }
-            let bits = (low ^ high).checked_ilog2().unwrap_or(0);
-            alignment.droppable = Some(alignment.droppable.map_or(bits, |least| least.min(bits)));
         }
-        alignment
-    }
-
-    /// Of both together.
-    pub(super) fn and(self, other: Alignment) -> Alignment {
-        let droppable = [self.droppable, other.droppable];
-        Alignment {
-            pairs: self.pairs + other.pairs,
-            touching: self.touching + other.touching,
-            zeros: self.zeros + other.zeros,
-            droppable: droppable.into_iter().flatten().min(),
-        }
+        self.pairs += numbers.len().saturating_sub(1);
     }
 
     /// Whether they are such ends.
@@ -59,11 +42,14 @@ impl Alignment {
             && self.touching * TOUCHING_LEAST >= self.pairs
             && self.zeros >= self.touching * ZEROS_LEAST
     }
+}
 
-    /// How many of the last bits such keys do without, and are told from each other.
-    pub(super) fn droppable(&self) -> u32 {
-        self.droppable.unwrap_or(0)
-    }
+/// How many of their last bits multiples of 2^`unit` do without, and are still told from each
+/// other. Requires: ascending numbers.
+#[inline(always)]
+pub(super) fn droppable(numbers: &[u64], unit: u32) -> u32 {
+    let differ_in = |pair: &[u64]| ((pair[0] ^ pair[1]) >> unit).checked_ilog2().unwrap_or(0);
+    numbers.windows(2).map(differ_in).min().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -89,7 +75,9 @@ mod tests {
     }
 
     fn are_aligned(numbers: &[u64], unit: u32) -> bool {
-        Alignment::of(numbers, unit).is_found()
+        let mut alignment = Alignment::default();
+        alignment.add(numbers, unit);
+        alignment.is_found()
     }
 
     #[test]
@@ -107,13 +95,13 @@ mod tests {
     #[test]
     fn numbers_do_without_bits_that_tell_no_neighbours_apart() {
         for unit in [0, 5, 31] {
-            assert_eq!(Alignment::of(&ends(256, unit), unit).droppable(), 7);
-            assert_eq!(Alignment::of(&ends(16, unit), unit).droppable(), 3);
-            assert_eq!(Alignment::of(&ends(1 << 20, unit), unit).droppable(), 19);
+            assert_eq!(droppable(&ends(256, unit), unit), 7);
+            assert_eq!(droppable(&ends(16, unit), unit), 3);
+            assert_eq!(droppable(&ends(1 << 20, unit), unit), 19);
         }
-        assert_eq!(Alignment::of(&(1000..1500).collect::<Vec<_>>(), 0).droppable(), 0);
-        assert_eq!(Alignment::of(&[5], 0).droppable(), 0);
-        assert_eq!(Alignment::of(&[5, 5], 0).droppable(), 0);
+        assert_eq!(droppable(&(1000..1500).collect::<Vec<_>>(), 0), 0);
+        assert_eq!(droppable(&[5], 0), 0);
+        assert_eq!(droppable(&[5, 5], 0), 0);
     }
 
     #[test]

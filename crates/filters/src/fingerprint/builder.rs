@@ -59,7 +59,8 @@ pub struct GroupsPlan {
     /// So many blocks of other kinds are one on a line. More need fewer offsets, and places of
     /// newer keys, which are fractions of blocks, more bits.
     pub cuts_of_line_block: usize,
-    /// Whether places of newer keys are measured in blocks: then groups may be aligned.
+    /// Whether places of newer keys are measured in blocks: then groups may be aligned. (Table
+    /// filters have none: their format was before.)
     pub has_newer: bool,
 }
 
@@ -306,7 +307,7 @@ impl GroupsBuilder {
         cheapest.expect("there are choices")
     }
 
-    /// The bits of all keys of the buffer, if they have one length.
+    /// The bits of all keys of the buffer, if they are words or cut.
     fn key_bits(&self) -> Option<usize> {
         self.plan.key_bits.or_else(|| self.keys.key_bits())
     }

@@ -8,9 +8,9 @@
 use alloc::vec::Vec;
 
 use super::Fingerprints;
-use super::alignment::Alignment;
+use super::alignment::{Alignment, droppable};
 use super::coded::classes::Classes;
-use super::coded::{CodedCost, DROPPED_MAX, SPARE_MAX, Shared, gap_symbols, unit_of};
+use super::coded::{CodedCost, SPARE_MAX, Shared, gap_symbols, unit_of};
 use super::gap::number;
 use super::group::{BLOCKS_MAX, GROUP_ALIGN};
 use super::keys::KeyBuffer;
@@ -46,10 +46,10 @@ pub struct Chapter {
 /// What groups of aligned keys share.
 #[derive(Clone, Copy)]
 pub struct Aligned {
-    /// Of all keys.
+    /// Bits of all keys, if they have one length.
     pub key_bits: Option<usize>,
-    /// The most of their last bits that a block's keys do without.
-    pub dropped: u32,
+    /// The most of their own last bits that blocks do without.
+    pub own_most: u32,
 }
 
 /// Blocks from which is learnt.
@@ -81,11 +81,21 @@ impl Learnt {
 
     /// Whether keys of so many bits are aligned.
     fn are_aligned(&self, key_bits: Option<usize>) -> bool {
-        let all = self.blocks.iter().map(|block| {
+        let mut alignment = Alignment::default();
+        for block in &self.blocks {
             let unit = unit_of(key_bits, block.prefix_bits);
-            Alignment::of(&self.numbers[block.places.clone()], unit)
+            alignment.add(&self.numbers[block.places.clone()], unit);
+        }
+        alignment.is_found()
+    }
+
+    /// The most last bits that a block of keys of so many bits does without.
+    fn most_droppable(&self, key_bits: Option<usize>) -> u32 {
+        let own = self.blocks.iter().map(|block| {
+            let unit = unit_of(key_bits, block.prefix_bits);
+            droppable(&self.numbers[block.places.clone()], unit)
         });
-        all.reduce(Alignment::and).is_some_and(|all| all.is_found())
+        own.max().unwrap_or(0)
     }
 
     /// The chapter of so many keys that learns from these blocks.
@@ -99,9 +109,8 @@ impl Learnt {
         let (mut symbols, mut ends) = (Vec::new(), vec![0]);
         for block in &self.blocks {
             let (group, numbers) = (group(block), &mut numbers[block.places.clone()]);
-            let own = aligned.map_or(0, |aligned| {
-                Alignment::of(numbers, group.unit).droppable().min(aligned.dropped)
-            });
+            let own =
+                aligned.map_or(0, |aligned| droppable(numbers, group.unit).min(aligned.own_most));
             numbers.iter_mut().for_each(|number| *number >>= group.dropped(own));
             gap_symbols(numbers, None, group.turn, &mut symbols);
             ends.push(symbols.len());
@@ -118,15 +127,15 @@ impl Learnt {
         Chapter { classes, cost, keys: numbers.len(), aligned, at: None }
     }
 
-    /// As above, of aligned keys, without as few of their last bits as leave room for exact cells
-    /// and for newer keys. If nothing leaves it, without as many as tell no neighbours apart.
+    /// As above, of aligned keys. Blocks drop as few last bits as make cells exact and leave room
+    /// for newer keys. If no number of bits does: all that tell no neighbours apart.
     fn aligned_chapter(&self, count: usize, key_bits: Option<usize>, bits_per_key: f64) -> Chapter {
         let without =
-            |dropped: u32| self.chapter(count, key_bits, Some(Aligned { key_bits, dropped }));
+            |own_most: u32| self.chapter(count, key_bits, Some(Aligned { key_bits, own_most }));
         let is_exact = |chapter: &Chapter| {
             chapter.spare(bits_per_key - BITS_OF_NEWER) == Some(SPARE_MAX as f64)
         };
-        let (mut least, mut most) = (0, DROPPED_MAX);
+        let (mut least, mut most) = (0, self.most_droppable(key_bits));
         while least < most {
             let middle = (least + most) / 2;
             if is_exact(&without(middle)) { most = middle } else { least = middle + 1 }
@@ -142,7 +151,7 @@ impl Chapter {
     }
 
     /// The chapter of keys whose blocks end at `cuts`.
-    /// `key_bits`: of all keys, if they have one length that is known. `aligned_bits`: if aligned keys may do
+    /// `key_bits`: of all keys, if they are words or cut. `aligned_bits`: if aligned keys may do
     /// without last bits, those that their cells may take, for each key.
     pub fn new(
         fingerprints: Fingerprints,

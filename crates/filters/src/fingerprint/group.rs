@@ -18,7 +18,7 @@
 use alloc::vec::Vec;
 
 use super::coded::classes::{CLASS_BYTES, ClassBytes};
-use super::coded::{CodedBlock, Shared};
+use super::coded::{CodedBlock, DROPPED_MAX, Shared};
 use super::hashes::bytes_of;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 use crate::bits::packed::{BitWriter, LEN_MAX, load, load_or_zero, top};
@@ -44,6 +44,7 @@ const CLASSES_AT_BYTES: usize = size_of::<u32>();
 const CODED_BYTES: usize = CLASSES_AT_BYTES + 2;
 /// Beside the unit: keys are aligned.
 const ALIGNED: u8 = 1 << 7;
+const _: () = assert!(DROPPED_MAX < ALIGNED as u32);
 /// Groups start at multiples of this.
 pub const GROUP_ALIGN: usize = 8;
 /// The last block of a group begins before this.
@@ -109,8 +110,8 @@ pub enum First {
     Nothing,
     /// How hashed blocks are laid out.
     Layout(Layout),
-    /// Where in the arena the classes of coded blocks are, which is told later; and the spare bits
-    /// that all blocks have.
+    /// Where in the arena the classes of coded blocks are, which is told later; and what the blocks
+    /// share.
     Coded(Shared),
 }
 
@@ -340,7 +341,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Whether ends of ranges lie next to round begins. Newer keys do so, too.
+    /// Whether its keys are both ends of ranges that begin at round numbers (`alignment.rs`).
     #[inline(always)]
     pub fn is_aligned(&self) -> bool {
         const AT: usize = LEAD_BYTES + CODED_BYTES - 1;

@@ -8,7 +8,7 @@
 use alloc::vec::Vec;
 
 use super::Fingerprints;
-use super::alignment::Alignment;
+use super::alignment::droppable;
 use super::cell::SPARE_MAX;
 use super::chapter::Chapter;
 use super::choose_kind::{OwnRates, cell_rate_by_keys, layout, rate_in_cells, uneven_gap_bits};
@@ -57,7 +57,7 @@ pub struct GroupPlan<'a> {
     pub cuts: &'a [usize],
     /// Bits that all keys share.
     pub prefix_bits: usize,
-    /// Bits of all keys, if they have one length.
+    /// Bits of all keys, if they are words or cut.
     pub key_bits: Option<usize>,
     /// Bits that tell the first keys of blocks from the keys before them: 1 to
     /// [`HEAD_BITS_MAX`](super::group::HEAD_BITS_MAX).
@@ -125,11 +125,14 @@ impl Kept {
         let Some(aligned) = chapter.aligned else {
             return (Numbers { unit: shared.unit, ..block }, 0);
         };
-        let own = Alignment::of(block.numbers, shared.unit).droppable().min(aligned.dropped);
+        let own = droppable(block.numbers, shared.unit).min(aligned.own_most);
         let dropped = shared.dropped(own);
         let kept = &mut self.0[..block.numbers.len()];
         kept.iter_mut().zip(block.numbers).for_each(|(kept, number)| *kept = number >> dropped);
-        let (anchor, next) = (block.anchor >> dropped, block.next.map(|next| next >> dropped));
+        let last = kept[kept.len() - 1];
+        // The next block's first key may lie in the last cell.
+        let next = block.next.map(|next| next >> dropped).filter(|next| *next > last);
+        let anchor = block.anchor >> dropped;
         (Numbers { numbers: kept, anchor, next, ..block }, own)
     }
 }
@@ -424,10 +427,9 @@ impl GroupPlan<'_> {
         let key_bits = chapter.aligned.map_or(self.key_bits, |aligned| aligned.key_bits);
         let unit = unit_of(key_bits, self.prefix_bits);
         let shared = Shared::of_prefix(self.prefix_bits, unit, chapter.aligned.is_some());
-        let (mut cost, mut start) = (CodedCost::default(), 0);
+        let (mut cost, mut kept, mut start) = (CodedCost::default(), Kept::default(), 0);
         for &end in self.cuts {
             let block = self.block(start..end, 0, &writer.views, &writer.numbers);
-            let mut kept = Kept::default();
             let (block, _) = kept.numbers(block, shared, chapter);
             cost.add(&block, shared, &chapter.classes);
             start = end;
@@ -465,14 +467,13 @@ impl GroupPlan<'_> {
         chapter: &Chapter,
         writer: &mut GroupWriter,
     ) -> Kind {
-        let mut start = 0;
+        let (mut kept, mut start) = (Kept::default(), 0);
         for &end in self.cuts {
             writer.begin_block();
             let spare = writer.round(spare, coded::SPARE_MAX);
             let block = self.block(start..end, spare, &writer.views, &writer.numbers);
-            let mut kept = Kept::default();
-            let (block, dropped) = kept.numbers(block, shared, chapter);
-            encode_coded((&block, dropped), shared, &chapter.classes, &mut writer.blocks);
+            let (block, own) = kept.numbers(block, shared, chapter);
+            encode_coded((&block, own), shared, &chapter.classes, &mut writer.blocks);
             self.write_hashes_of(start..end, writer);
             start = end;
         }

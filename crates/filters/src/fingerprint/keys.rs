@@ -145,11 +145,13 @@ impl KeyBuffer {
     }
 
     /// The bits of all keys, if they have one length. Takes a look at each that is no word.
+    /// Requires: some keys.
     pub fn length_bits(&self) -> Option<usize> {
         self.key_bits().or_else(|| {
-            let len = |place: usize| self.get(place).len();
-            (!self.is_empty() && (1..self.len()).all(|place| len(place) == len(0)))
-                .then(|| 8 * len(0))
+            let bytes = self.get(0).len();
+            let ends = self.ends.get(self.dropped..).unwrap_or_default();
+            let len = |ends: &[u32]| (ends[1] - ends[0]) as usize;
+            ends.windows(2).all(|ends| len(ends) == bytes).then_some(8 * bytes)
         })
     }
 
@@ -327,6 +329,8 @@ mod tests {
             }
             assert_eq!((keys.len(), keys.last()), (kept.len(), kept.last().map(Vec::as_slice)));
             assert_eq!(keys.size_bytes(), kept.iter().map(Vec::len).sum::<usize>());
+            let has_one_length = kept.iter().all(|key| key.len() == kept[0].len());
+            assert_eq!(keys.length_bits(), has_one_length.then(|| 8 * kept[0].len()));
             let mut views = Vec::new();
             for at in [0, 3, 59, 64, 70] {
                 keys.take_views(kept.len(), at, &mut views);
@@ -339,5 +343,18 @@ mod tests {
                 assert_eq!(keys.commons()[place] as usize, common);
             }
         }
+    }
+
+    #[test]
+    fn keys_of_one_length_that_are_no_words() {
+        let mut keys = KeyBuffer::default();
+        (0..30u32).for_each(|key| _ = keys.push(&key.to_be_bytes()));
+        assert_eq!((keys.length_bits(), keys.key_bits()), (Some(32), None));
+        keys.drop_front(20);
+        assert_eq!(keys.length_bits(), Some(32));
+        keys.push(&[9; 5]);
+        assert_eq!(keys.length_bits(), None);
+        keys.drop_front(10);
+        assert_eq!(keys.length_bits(), Some(40));
     }
 }

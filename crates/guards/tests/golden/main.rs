@@ -162,8 +162,11 @@ fn image_of_ends_of_networks() {
     for ends in begins.windows(2) {
         [ends[0], ends[1] - 1].iter().for_each(|end| builder.push(&end.to_be_bytes()));
     }
+    let part = builder.finish(FlushNumber(5));
+    let mut inserter = part.inserter(FlushNumber(5), &Shape { levels: vec![vec![], vec![]] });
+    (1..9u64).for_each(|place| inserter.push(&(place * 5003 << 4).to_be_bytes()));
     let mut image = Vec::new();
-    builder.finish(FlushNumber(5)).write_image(&mut image);
+    inserter.finish().write_image(&mut image);
     let golden = concat!(
         "54524d4c475246000a00000000000000000018400a0000000400050000000000",
         "00004e0000000000000048000099000800000000000000000500000000000800",
@@ -172,7 +175,10 @@ fn image_of_ends_of_networks() {
         "aaa8498aa0e71a5b2aa1b3a2e90e0888aaaaaa0628884108c000000006000504",
         "0302010708090a0b0c0d0e0f101112131415161718191a1b1c1d1e3f00060504",
         "0302010708090a0b0c0d0e0f101112131415161718191a1b1c1d1e3f03000000",
-        "000000cb398215ef232b9c",
+        "2a140000001300010006120004030001000000040f20c3d80001040500000000",
+        "0000000100010000000000003314000000130001001800000403000100000004",
+        "0fa1b880d5c210e4a688ee6c0800011605000000000000000100010000000000",
+        "c1a7dedf98a8cca0",
     );
     assert_eq!(hex(&image), golden);
     let part = Part::read_image(&image).expect("golden bytes");

@@ -34,8 +34,8 @@ pub struct Record {
     pub printed: Value,
 }
 
-/// The version of images that keeps all other keys just as its successor, which keeps both ends of
-/// networks without last bits.
+/// The version of images before both ends of networks were kept without last bits. All other keys
+/// are kept just as then.
 const BEFORE_ALIGNED: u32 = 9;
 // Of a later version this is to be found out anew.
 const _: () = assert!(Part::IMAGE_VERSION == BEFORE_ALIGNED + 1);

@@ -3,7 +3,7 @@
 use super::classes::{
     ClassBytes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, PLANES_MAX, SAME, SYMBOLS,
 };
-use super::{DROPPED_BITS, FIRST_AT, HEADER_BITS, SPARE_AT, STRIDE, Shared};
+use super::{FIRST_AT, HEADER_BITS, OWN_BITS, SPARE_AT, STRIDE, Shared};
 use crate::base::filter::Trace;
 use crate::bits::simd::fastest;
 use crate::fingerprint::gap::{Fall, WINDOW};
@@ -52,7 +52,7 @@ impl<'a> CodedBlock<'a> {
             end: len.wrapping_mul(8),
             turn: group.turn,
             unit: if group.is_aligned { 0 } else { group.unit },
-            dropped: group.dropped((header >> HEADER_BITS) as u32 & ((1 << DROPPED_BITS) - 1)),
+            dropped: group.dropped((header >> HEADER_BITS) as u32 & ((1 << OWN_BITS) - 1)),
             symbols: group.header_bits(),
             count: (header & 63) as usize + 1,
             spare: group.spare + ((header >> SPARE_AT) as u32 & 1),

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::super::settle::{KEYS_MAX, Numbers, Settled, exponent};
 use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, SAME};
-use super::{DROPPED_BITS, FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE, Shared};
+use super::{FIRST_AT, HEADER_BITS, OWN_BITS, SPARE_AT, SPARE_MAX, STRIDE, Shared};
 
 /// The symbol of an exponent. `turn`: less than [`EXPONENTS`].
 #[inline(always)]
@@ -24,12 +24,12 @@ pub fn gap_symbols(numbers: &[u64], next: Option<u64>, turn: u32, out: &mut Vec<
     out.push(next.map_or(before, |next| symbol(last, next)));
 }
 
-/// Appends the block to `out`. `dropped`: the last bits that its numbers do without, beside those
-/// that a prefix leaves empty. Requires: some classes; as many spare bits as the group has, or one
-/// more; numbers without the bits that are dropped.
+/// Appends the block to `out`. `own`: the last bits that its numbers do without, beside those that
+/// a prefix leaves empty. Requires: some classes; as many spare bits as the group has, or one more;
+/// numbers without the bits that are dropped.
 #[inline(always)]
 pub fn encode_coded(
-    (block, dropped): (&Numbers<'_>, u32),
+    (block, own): (&Numbers<'_>, u32),
     group: Shared,
     classes: &Classes,
     out: &mut Vec<u8>,
@@ -47,8 +47,8 @@ pub fn encode_coded(
     let mut writer = LowBits { out, word: 0, used: 0 };
     writer.push(header as u64, HEADER_BITS);
     if group.is_aligned {
-        assert!(dropped >> DROPPED_BITS == 0, "{dropped} bits are dropped");
-        writer.push(u64::from(dropped), DROPPED_BITS);
+        assert!(own >> OWN_BITS == 0, "{own} bits are dropped");
+        writer.push(u64::from(own), OWN_BITS);
     }
     write_symbols(&symbols[..count], class, &mut writer);
     writer.push(0, bits.next_multiple_of(8) - bits);

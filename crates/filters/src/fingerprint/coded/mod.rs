@@ -10,10 +10,10 @@
 //!             its highest one, whose place the exponent tells
 //! ```
 //! Bits are taken low ones first. A place has the symbol of the gap behind a key (`classes.rs`);
-//! exponents are turned, so that a gap has one symbol whatever a group's prefix; those of aligned
-//! keys have it by themselves. Cells are those of
-//! `settle.rs`. They are no finer than keys of one length are apart: then they are exact, and take
-//! no more spare bits. Invariant: a key lies in its cell; cells ascend and are disjoint.
+//! exponents are turned, so that a gap has one symbol whatever a group's prefix. (Those of aligned
+//! keys need not be.) Cells are those of `settle.rs`. They are no finer than keys of one length are
+//! apart: then they are exact, and take no more spare bits. Invariant: a key lies in its cell;
+//! cells ascend and are disjoint.
 
 mod block;
 pub mod classes;
@@ -38,9 +38,9 @@ const NUMBER_BITS: usize = 63;
 pub(super) const DROPPED_MAX: u32 = NUMBER_BITS as u32 - 1;
 /// Bits before the symbols.
 const HEADER_BITS: usize = 16;
-/// Bits of the last bits that an aligned block's numbers do without: behind the header.
-const DROPPED_BITS: usize = 6;
-const _: () = assert!(DROPPED_MAX >> DROPPED_BITS == 0);
+/// Behind the header of an aligned block: how many of their own last bits its numbers do without.
+const OWN_BITS: usize = 6;
+const _: () = assert!(DROPPED_MAX >> OWN_BITS == 0);
 
 /// What the blocks of a group share.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ impl Shared {
     /// Bits of a block before its symbols.
     #[inline(always)]
     fn header_bits(&self) -> usize {
-        HEADER_BITS + if self.is_aligned { DROPPED_BITS } else { 0 }
+        HEADER_BITS + if self.is_aligned { OWN_BITS } else { 0 }
     }
 }
 

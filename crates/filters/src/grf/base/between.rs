@@ -8,9 +8,9 @@
 //! ```
 //! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones
 //! are told apart better: offsets are a root of the distance to the nearer neighbour. Networks
-//! begin at round numbers, and end where the next one begins: there offsets are measured from the
-//! roundest number above `low`, so that a few of their bits tell an end from the begin behind it.
-//! Invariant: offsets are monotone in numbers.
+//! begin at round numbers, and end just before those. There offsets are measured from the roundest
+//! number above `low`: a few of their bits tell an end from the begin behind it. Invariant: offsets
+//! are monotone in numbers.
 
 use crate::base::real::sqrt;
 
@@ -110,6 +110,7 @@ impl Split {
         let last = high - 1;
         let split = match (low ^ last).checked_ilog2() {
             Some(bit) => last >> bit << bit,
+            // There is one number.
             None => low,
         };
         let longer = |width: u64| {
@@ -190,6 +191,9 @@ mod tests {
                 let near = (0..60).flat_map(|bit| [1 << bit, width.saturating_sub(1 << bit)]);
                 let mut numbers: Vec<u64> =
                     steps.chain(near).filter(|&d| d < width).map(|d| low + d).collect();
+                let round = (0..63).map(|bit| (high - 1) >> bit << bit);
+                let round = round.flat_map(|it| [it, it.wrapping_sub(1)]);
+                numbers.extend(round.filter(|it| (low..high).contains(it)));
                 numbers.sort_unstable();
                 let mut last = 0;
                 for number in numbers {

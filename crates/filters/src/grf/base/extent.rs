@@ -48,8 +48,8 @@ impl Extent {
     }
 
     /// The gap of a place, from the end of one cell to the start of the next, and the offset in it.
-    /// (Where numbers lack last bits, a search measures the first gap from `start` without these. A
-    /// start that has some of them is its first key cut among them, and the first gap is empty.)
+    /// (Cells of aligned keys lack last bits. If `start` has some of these, the first cell begins
+    /// at or before it, so that the first gap is empty.)
     fn gap(&self, place: u64, cells: &[(u64, u64)]) -> (u64, u64, u64) {
         let (gap, offset) = ((place >> OFFSET_BITS) as usize, place & LAST_OFFSET);
         let low = gap.checked_sub(1).map_or(self.start, |before| number(cells[before].1) + 1);

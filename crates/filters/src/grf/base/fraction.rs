@@ -341,6 +341,10 @@ mod tests {
         asked.sort_unstable();
         asked.dedup();
         for base in [of(1, 5), of(1, 4)] {
+            let part = part(&base, 5.0, Fingerprints::Coded);
+            let groups = 0..part.base().directory.len();
+            let is_aligned = |group| part.base().group(group).is_aligned();
+            assert!(!groups.is_empty() && groups.clone().all(is_aligned));
             assert_monotone_and_bounded(&base, &asked);
         }
     }

@@ -81,7 +81,12 @@ mod tests {
     fn neighbours_have_the_places_that_each_has_alone() {
         let spread = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let clustered = |at: u64| (at % 40) << 58 ^ spread(at) >> (20 + at % 40);
-        let sets: [&dyn Fn(u64) -> u64; 2] = [&spread, &clustered];
+        // Ends of networks that lie one behind the other; each lacks some.
+        let networks = |at: u64| {
+            let end = (spread(at) >> 40) % 3000;
+            ((end / 2 + end % 2) << 8) - end % 2
+        };
+        let sets: [&dyn Fn(u64) -> u64; 3] = [&spread, &clustered, &networks];
         let kinds = [Fingerprints::Gap, Fingerprints::Coded, Fingerprints::Cell];
         for (numbers, fingerprints) in sets.iter().flat_map(|set| kinds.map(|kind| (set, kind))) {
             let options = GrfOptions { fingerprints, ..GrfOptions::default() };

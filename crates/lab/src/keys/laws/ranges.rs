@@ -5,8 +5,7 @@
 //! network    first, last; the next one begins just behind the last, but for one in eighty
 //! ```
 //! The statistics that matter: half of all gaps are one, and the others are mostly powers of two
-//! less one. Of the real ones 52 % are one. In half of all places, ends near each other differ
-//! before their last four bits, too.
+//! less one. Of the real ones 52 % are one. Half of the chains have no network below /24.
 
 use super::networks::host_bits;
 use crate::keys::key_list::KeyList;
@@ -16,7 +15,7 @@ const CHAIN_MOST: u64 = 160;
 /// Chains begin at a multiple of 2^16 below 224.0.0.0.
 const STARTS: u64 = 224 << 8;
 const START_BITS: u32 = 16;
-/// Bits of the least network of most chains.
+/// Bits of the least network of every second chain.
 const LEAST_BITS: u64 = 8;
 /// Behind one network in so many there is a hole, of up to so many addresses.
 const HOLE_EVERY: u64 = 80;

@@ -118,7 +118,8 @@ impl Keyspace {
 
     /// A queue of gets and short ranges of which many are under way at once: while one waits for
     /// the disk, others go on. `depth`: how many reads of the disk at most. How they are done at
-    /// once, [`Options::overlap`](crate::Options::overlap) says.
+    /// once, [`Options::overlap`](crate::Options::overlap) says. (Values apart that are longer than
+    /// 2 MiB, or of ranges, are read one by one.)
     pub fn queue(&self, depth: usize) -> Queue {
         Queue::new(&self.engine.tree, None, depth)
     }

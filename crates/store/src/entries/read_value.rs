@@ -17,6 +17,15 @@ impl ReadValue {
         &self.bytes[self.range.clone()]
     }
 
+    /// The same, alone in its memory if what lies beside it is more than an eighth of it.
+    pub(crate) fn trimmed(self) -> ReadValue {
+        let len = self.range.len();
+        if self.bytes.capacity() - len <= len / 8 {
+            return self;
+        }
+        ReadValue { bytes: self.as_slice().to_vec(), range: 0..len }
+    }
+
     /// The memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         size_of::<ReadValue>() + self.bytes.capacity()

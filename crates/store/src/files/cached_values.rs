@@ -73,8 +73,8 @@ impl CachedValues {
         Some(Value::apart(Arc::clone(block.value()?), expiry))
     }
 
-    /// Keeps a value that was read, unless it is too long, or its group is full. (Of two threads
-    /// that read the same one, both may keep it.)
+    /// Keeps a value that was read, unless it is here, or too long, or its group is full. (Of two
+    /// threads that read the same one at once, both may keep it.)
     pub(crate) fn keep(&self, at: &ValueRef, read: &Arc<ReadValue>) {
         if read.range.len() > self.share.bytes_max() as usize / SHARE_OF_CACHE {
             return;
@@ -83,6 +83,10 @@ impl CachedValues {
             let count = self.group_count * GROUP;
             BlockSlots::of_anything(Arc::clone(&self.share), Arc::clone(&self.life), count)
         });
+        let is_it = |block: &Block| block.raw() == prefix(at);
+        if self.group(at).any(|slot| slots.get_if(slot, is_it).is_some()) {
+            return;
+        }
         if let Some(slot) = self.group(at).find(|slot| slots.is_empty(*slot)) {
             slots.insert(slot, &Block::of_value(&prefix(at), Arc::clone(read)));
         }

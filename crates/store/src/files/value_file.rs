@@ -498,10 +498,13 @@ impl ValueFile {
     /// `ValueTooLong`: it is read in parts.
     pub(crate) fn read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<ReadValue> {
         let span = self.span_of(at)?;
-        self.value_of(read_bytes(&**self.reader(files)?, &span), at)
+        self.value_of_bytes(read_bytes(&**self.reader(files)?, &span), at)
     }
 
-    /// Where a whole value lies. The errors are those of `read`.
+    /// Where a whole value lies.
+    ///
+    /// # Errors
+    /// `ValueTooLong`, as above. `Corrupt`: the file has no room for it.
     pub(crate) fn span_of(&self, at: &ValueRef) -> Result<Range<u64>> {
         let len = usize::try_from(at.len).unwrap_or(usize::MAX);
         if len > VALUE_BYTES_MAX {
@@ -512,7 +515,7 @@ impl ValueFile {
     }
 
     /// The value whose span was read, checked.
-    pub(crate) fn value_of(
+    pub(crate) fn value_of_bytes(
         &self,
         read: std::io::Result<ReadBuffer>,
         at: &ValueRef,
@@ -521,7 +524,7 @@ impl ValueFile {
         let (chunks, mut checksum) = (0..chunk_count(at.len), 0);
         let value = self.check_record(read, (at, at.offset), chunks, &mut checksum)?;
         self.check_all(at, checksum)?;
-        Ok(value)
+        Ok(value.trimmed())
     }
 
     /// Reads a value piece by piece, and checks it.

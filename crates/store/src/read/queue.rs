@@ -75,7 +75,12 @@ pub struct Queue {
     searches: Vec<Option<Search>>,
     free: Vec<usize>,
     done: VecDeque<Answered>,
+    /// Bytes of values apart that are being read.
+    awaited_bytes: usize,
 }
+
+/// Values apart that are read at the same time take so many bytes at most. Others are read at once.
+const AWAITED_BYTES_MAX: usize = 64 << 20;
 
 /// A query that waits for a read.
 struct Search {
@@ -106,7 +111,7 @@ impl Queue {
         let table_files = &tree.table_files;
         let reads = table_files.folder.handle().read_queue(table_files.io.overlap, depth.max(1));
         let (searches, free, done) = (Vec::new(), Vec::new(), VecDeque::new());
-        Queue { tree: Arc::clone(tree), at, reads, searches, free, done }
+        Queue { tree: Arc::clone(tree), at, reads, searches, free, done, awaited_bytes: 0 }
     }
 
     /// Asks for the value of a key.
@@ -190,6 +195,7 @@ impl Queue {
                 self.get(tag, got);
             }
             Query::Value(search) => {
+                self.awaited_bytes -= search.place().2;
                 let value = search.arrived(&self.tree, bytes);
                 self.get(tag, Got::Answer(value));
             }
@@ -209,7 +215,15 @@ impl Queue {
                 self.done.push_back(Answered { tag, answer: Answer::Value(value) });
             }
             Got::Block(search, wanted) => self.read(tag, Query::Get(search, wanted)),
-            Got::Value(search) => self.read(tag, Query::Value(search)),
+            Got::Value(search) => {
+                let bytes = self.awaited_bytes + search.place().2;
+                if bytes > AWAITED_BYTES_MAX {
+                    let value = search.at_once(&self.tree);
+                    return self.get(tag, Got::Answer(value));
+                }
+                self.awaited_bytes = bytes;
+                self.read(tag, Query::Value(search));
+            }
         }
     }
 

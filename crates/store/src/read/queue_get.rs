@@ -25,7 +25,7 @@ use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
-use crate::tree::values_apart::AwaitedValue;
+use crate::tree::values_apart::{Apart, AwaitedValue};
 use crate::tree::version::Version;
 
 /// A get on its way.
@@ -40,9 +40,10 @@ pub(crate) struct GetSearch {
 /// A get whose value is read.
 pub(crate) struct ValueSearch {
     key: Vec<u8>,
-    version: Arc<Version>,
     at: Sequence,
+    /// Let go of before the version: who was the last to hold a file tells that it is free.
     awaited: AwaitedValue,
+    version: Arc<Version>,
     costs: QueryStats,
 }
 
@@ -93,16 +94,16 @@ impl GetSearch {
         let progress = std::mem::take(&mut self.progress);
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         let lookup = Lookup::resume(query, progress);
-        let searched = match block {
+        let result = match block {
             Ok(block) => {
                 let step = Step::Block(&wanted.table, wanted.number);
                 self.reads.disk_reads += 1;
                 self.reads.bytes += wanted.table.block_place(wanted.number).2 as u64;
                 search(lookup, (step, Some(block)), &mut self.reads)
             }
-            Err(error) => Ok(searched(&lookup, Err(error), &self.reads)),
+            Err(error) => Ok(with_costs(&lookup, Err(error), &self.reads)),
         };
-        match searched {
+        match result {
             Ok(searched) => end(tree, (&self.key, self.version, self.at), searched),
             Err((progress, wanted)) => {
                 self.progress = progress;
@@ -125,6 +126,16 @@ impl ValueSearch {
         bytes: io::Result<ReadBuffer>,
     ) -> Result<Option<Value>> {
         let value = tree.arrived_value(&self.awaited, bytes, &mut self.costs);
+        self.answered(tree, value)
+    }
+
+    /// The answer, with what is read now.
+    pub(crate) fn at_once(mut self: Box<Self>, tree: &OpenTree) -> Result<Option<Value>> {
+        let value = tree.value_at_once(&self.awaited, &mut self.costs);
+        self.answered(tree, value)
+    }
+
+    fn answered(&self, tree: &OpenTree, value: Result<Value>) -> Result<Option<Value>> {
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         query.count(tree, &self.costs);
         value.map(Some)
@@ -148,13 +159,13 @@ fn search<'v>(
         table.cached_block(number).ok_or_else(|| Wanted { table: Arc::clone(table), number })
     });
     match found {
-        Ok(found) => Ok(searched(&lookup, Ok(found), reads)),
+        Ok(found) => Ok(with_costs(&lookup, Ok(found), reads)),
         Err(wanted) => Err((lookup.into_progress(), wanted)),
     }
 }
 
 /// Adds up what the lookup has cost.
-fn searched(lookup: &Lookup<'_, '_>, found: Result<Option<Found>>, reads: &Reads) -> Searched {
+fn with_costs(lookup: &Lookup<'_, '_>, found: Result<Option<Found>>, reads: &Reads) -> Searched {
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = lookup.end(found, &mut costs);
     count_reads(&mut costs, reads);
@@ -169,13 +180,14 @@ fn end(
 ) -> Got {
     let query = PointQuery { version: &version, key, at };
     let value = match found {
-        Ok(Some(found)) => {
-            if let Some(awaited) = tree.awaited_value(&found) {
+        Ok(Some(found)) => match tree.apart(&found) {
+            Apart::Here(value) => Ok(Some(value)),
+            Apart::Awaited(awaited) => {
                 let key = key.to_vec();
-                return Got::Value(Box::new(ValueSearch { key, version, at, awaited, costs }));
+                return Got::Value(Box::new(ValueSearch { key, at, awaited, version, costs }));
             }
-            tree.value_of(query, found, &mut costs)
-        }
+            Apart::No => tree.value_of(query, found, &mut costs),
+        },
         Ok(None) => Ok(None),
         Err(error) => Err(error),
     };

@@ -69,6 +69,8 @@ query_stats! {
     blocks_read
     /// Blocks that came from the disk.
     disk_reads
+    /// Values apart that did.
+    value_reads
     /// Bytes that came from the disk.
     bytes_read
 }

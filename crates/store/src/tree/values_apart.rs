@@ -12,10 +12,12 @@ use std::ops::Range;
 
 use crate::entries::entry::Kind;
 use crate::entries::memtable::Found;
+use crate::entries::read_value::ReadValue;
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::value_file::ValueFile;
+use crate::files::value_file::format::record_bytes;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
@@ -24,6 +26,9 @@ use crate::tree::stats::QueryStats;
 
 /// Bytes of values that the system is told of ahead, at most; one value may be longer.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
+
+/// The longest value that a queue reads beside others.
+const AWAITED_BYTES_MAX: u64 = 2 << 20;
 
 /// A value apart that a get waits for, and its file.
 pub(crate) struct AwaitedValue {
@@ -43,38 +48,77 @@ impl AwaitedValue {
     }
 }
 
+/// What a get has to do for its value.
+pub(crate) enum Apart {
+    /// Nothing: the cache has it.
+    Here(Value),
+    Awaited(AwaitedValue),
+    /// It is not apart, or too long to be read beside others, or there is an error: `value_of`
+    /// tells.
+    No,
+}
+
 impl OpenTree {
-    /// What a get has to read beside others, if its value is apart. None: it need not, or is too
-    /// long for that, or there is an error: `value_of` tells. Requires: as `value_apart`.
-    pub(crate) fn awaited_value(&self, found: &Found) -> Option<AwaitedValue> {
+    /// What a get has to do for the value of what was found. Requires: as `value_apart`.
+    pub(crate) fn apart(&self, found: &Found) -> Apart {
         let stored = match found.kind {
-            Kind::PutApart => found.value.clone(),
-            Kind::PutApartWithExpiry => found.value.clone().unless_expired(&*self.env.clock)?,
-            _ => return None,
+            Kind::PutApart => Some(found.value.clone()),
+            Kind::PutApartWithExpiry => found.value.clone().unless_expired(&*self.env.clock),
+            _ => None,
         };
+        stored.and_then(|stored| self.apart_at(stored)).unwrap_or(Apart::No)
+    }
+
+    fn apart_at(&self, stored: Value) -> Option<Apart> {
         let at = self.ref_of(&stored).ok()?;
-        if at.len > AHEAD_BYTES_MAX || self.table_files.cached_values.get(&at, None).is_some() {
+        if let Some(value) = self.table_files.cached_values.get(&at, stored.expiry()) {
+            return Some(Apart::Here(value));
+        }
+        if at.len > AWAITED_BYTES_MAX {
             return None;
         }
         let store = &self.table_files.values.store;
         let file = store.held(at.file).ok()?;
-        let (span, reader) =
-            (file.span_of(&at).ok()?, Arc::clone(file.reader(store.files()).ok()?));
-        Some(AwaitedValue { stored, at, file, reader, span })
+        let span = file.span_of(&at).ok()?;
+        let reader = Arc::clone(file.reader(store.files()).ok()?);
+        Some(Apart::Awaited(AwaitedValue { stored, at, file, reader, span }))
     }
 
-    /// The value that was read there.
+    /// The value that was read there. After an error it is read anew: its file may have been made
+    /// anew meanwhile.
     pub(crate) fn arrived_value(
         &self,
         awaited: &AwaitedValue,
         bytes: io::Result<ReadBuffer>,
         costs: &mut QueryStats,
     ) -> Result<Value> {
-        let read = Arc::new(awaited.file.value_of(bytes, &awaited.at)?);
-        costs.disk_reads += 1;
-        costs.bytes_read += read.bytes.len() as u64;
-        self.table_files.cached_values.keep(&awaited.at, &read);
-        Ok(Value::apart(read, awaited.stored.expiry()))
+        match awaited.file.value_of_bytes(bytes, &awaited.at) {
+            Ok(read) => Ok(self.read_value(&awaited.stored, &awaited.at, read, costs)),
+            Err(_) => self.value_at_once(awaited, costs),
+        }
+    }
+
+    /// The value, read now.
+    pub(crate) fn value_at_once(
+        &self,
+        awaited: &AwaitedValue,
+        costs: &mut QueryStats,
+    ) -> Result<Value> {
+        self.cached_value_apart(&awaited.stored, costs)
+    }
+
+    /// Counts a value that was read for a get, and keeps it.
+    fn read_value(
+        &self,
+        stored: &Value,
+        at: &ValueRef,
+        read: ReadValue,
+        costs: &mut QueryStats,
+    ) -> Value {
+        let read = Arc::new(read);
+        count_read(at, costs);
+        self.table_files.cached_values.keep(at, &read);
+        Value::apart(read, stored.expiry())
     }
 
     /// The value of a reference, as it is stored. Requires: the version that it was found in is
@@ -84,8 +128,7 @@ impl OpenTree {
         let at = self.ref_of(stored)?;
         let store = &self.table_files.values.store;
         let value = store.held(at.file)?.read(store.files(), &at)?;
-        costs.disk_reads += 1;
-        costs.bytes_read += value.bytes.len() as u64;
+        count_read(&at, costs);
         Ok(Value::apart(Arc::new(value), stored.expiry()))
     }
 
@@ -102,11 +145,8 @@ impl OpenTree {
             return Ok(value);
         }
         let store = &self.table_files.values.store;
-        let read = Arc::new(store.held(at.file)?.read(store.files(), &at)?);
-        costs.disk_reads += 1;
-        costs.bytes_read += read.bytes.len() as u64;
-        cached.keep(&at, &read);
-        Ok(Value::apart(read, stored.expiry()))
+        let read = store.held(at.file)?.read(store.files(), &at)?;
+        Ok(self.read_value(stored, &at, read, costs))
     }
 
     /// Has the system read a value ahead, whatever the cache has: its bytes.
@@ -142,4 +182,10 @@ impl OpenTree {
             Error::corrupt(self.table_files.folder.path(), 0, what)
         })
     }
+}
+
+/// Adds the value's record to what a query has cost.
+fn count_read(at: &ValueRef, costs: &mut QueryStats) {
+    costs.value_reads += 1;
+    costs.bytes_read += record_bytes(at);
 }

@@ -906,7 +906,7 @@ fn values_that_are_read_again_come_from_the_cache() {
         db.put(number.to_be_bytes(), value(number, 8000)).expect("puts");
     }
     db.flush().expect("flushes");
-    let reads = |db: &Db| db.stats().expect("tells").point.disk_reads;
+    let reads = |db: &Db| db.stats().expect("tells").point.value_reads;
     let get_all = |db: &Db, from: u64| {
         for number in 0..20u64 {
             let found = db.get(number.to_be_bytes()).expect("reads").expect("it was put");
@@ -927,6 +927,22 @@ fn values_that_are_read_again_come_from_the_cache() {
     db.settle().expect("settles");
     get_all(&db, 100);
     assert!(db.stats().expect("tells").cache_bytes <= 256 << 10);
+}
+
+/// Values apart were counted as blocks from the disk, and so more of these than were asked for.
+#[test]
+fn a_value_apart_that_is_read_is_no_block() {
+    let db = open_with(&Memory::new(), options().block_cache_bytes(0));
+    db.put("a", value(1, 8000)).expect("puts");
+    for flushed in [false, true] {
+        let before = db.stats().expect("tells").point;
+        assert!(db.get("a").expect("reads").is_some());
+        let point = db.stats().expect("tells").point.since(&before);
+        assert_eq!(point.value_reads, 1);
+        assert_eq!((point.blocks_read, point.cache_hits()), (u64::from(flushed), 0));
+        assert!((8000..8200).contains(&point.bytes_read) || flushed, "{point:?}");
+        db.flush().expect("flushes");
+    }
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn image_of_ends_of_networks() {
     }
     let part = builder.finish(FlushNumber(5));
     let mut inserter = part.inserter(FlushNumber(5), &Shape { levels: vec![vec![], vec![]] });
-    (1..9u64).for_each(|place| inserter.push(&(place * 5003 << 4).to_be_bytes()));
+    (1..9u64).for_each(|place| inserter.push(&((place * 5003) << 4).to_be_bytes()));
     let mut image = Vec::new();
     inserter.finish().write_image(&mut image);
     let golden = concat!(

@@ -16,7 +16,7 @@ const ZEROS_MAX: u32 = 8;
 const ZEROS_LEAST: usize = 3;
 
 /// What neighbours that were looked at have in common.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(super) struct Alignment {
     pairs: usize,
     touching: usize,
@@ -62,7 +62,7 @@ mod tests {
         mixed ^ mixed >> 27
     }
 
-    /// Both ends of ranges of up to 2^`bits` numbers that touch, each begin a multiple of `round`.
+    /// Both ends of ranges that touch, of up to 60 times `round` numbers, and multiples of it.
     fn ends(round: u64, unit: u32) -> Vec<u64> {
         let mut begin = 1 << 30;
         let mut numbers = Vec::new();

@@ -28,6 +28,9 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 
+/// Values apart that are read at the same time take so many bytes at most. Others are read at once.
+const AWAITED_BYTES_MAX: usize = 64 << 20;
+
 /// What a query was answered.
 #[derive(Debug)]
 pub enum Answer {
@@ -78,9 +81,6 @@ pub struct Queue {
     /// Bytes of values apart that are being read.
     awaited_bytes: usize,
 }
-
-/// Values apart that are read at the same time take so many bytes at most. Others are read at once.
-const AWAITED_BYTES_MAX: usize = 64 << 20;
 
 /// A query that waits for a read.
 struct Search {

@@ -27,8 +27,8 @@ use crate::tree::stats::QueryStats;
 /// Bytes of values that the system is told of ahead, at most; one value may be longer.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
 
-/// The longest value that a queue reads beside others.
-const AWAITED_BYTES_MAX: u64 = 2 << 20;
+/// The longest value that a queue reads beside others, in bytes.
+const AWAITED_LEN_MAX: u64 = 2 << 20;
 
 /// A value apart that a get waits for, and its file.
 pub(crate) struct AwaitedValue {
@@ -74,7 +74,7 @@ impl OpenTree {
         if let Some(value) = self.table_files.cached_values.get(&at, stored.expiry()) {
             return Some(Apart::Here(value));
         }
-        if at.len > AWAITED_BYTES_MAX {
+        if at.len > AWAITED_LEN_MAX {
             return None;
         }
         let store = &self.table_files.values.store;

@@ -129,25 +129,23 @@ impl Split {
     }
 
     fn least(&self, offset: u64) -> u64 {
-        match offset.checked_sub(HALF) {
-            Some(above) => {
-                self.split.saturating_add(first_of(above, self.longer[1])).min(self.high - 1)
-            }
-            None => {
-                let below = last_of(HALF - 1 - offset, self.longer[0]);
-                self.split.saturating_sub(1).saturating_sub(below).max(self.low)
-            }
-        }
+        self.number(offset, [last_of, first_of])
     }
 
     fn greatest(&self, offset: u64) -> u64 {
+        self.number(offset, [first_of, last_of])
+    }
+
+    /// The number with an offset whose distance from the split is told by the first of these below
+    /// it, by the second one above.
+    fn number(&self, offset: u64, [below, above]: [fn(u64, i32) -> u64; 2]) -> u64 {
         match offset.checked_sub(HALF) {
-            Some(above) => {
-                self.split.saturating_add(last_of(above, self.longer[1])).min(self.high - 1)
+            Some(offset) => {
+                self.split.saturating_add(above(offset, self.longer[1])).min(self.high - 1)
             }
             None => {
-                let below = first_of(HALF - 1 - offset, self.longer[0]);
-                self.split.saturating_sub(1).saturating_sub(below).max(self.low)
+                let distance = below(HALF - 1 - offset, self.longer[0]);
+                self.split.saturating_sub(1).saturating_sub(distance).max(self.low)
             }
         }
     }

@@ -72,6 +72,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             synced: false,
         },
         queries: arguments.queries,
+        rounds: 7,
         threads: 1,
         range_width: RANGE_WIDTH,
         pipelined: None,

@@ -94,18 +94,24 @@ const GROUP_BITS: u32 = 9;
 /// few places of memory.
 #[inline]
 pub fn grouped(hashes: &[u64], map: impl Fn(u64) -> u64) -> Vec<u64> {
-    let group = |hash: u64| (hash >> (u64::BITS - GROUP_BITS)) as usize;
+    let mapped: Vec<u64> = hashes.iter().map(|&hash| map(hash)).collect();
+    grouped_by(&mapped, |hash| hash)
+}
+
+/// Items, roughly sorted by the high bits of their hashes; those of one hash stay in their order.
+#[inline]
+pub fn grouped_by<T: Copy + Default>(items: &[T], hash: impl Fn(T) -> u64) -> Vec<T> {
+    let group = |item: T| (hash(item) >> (u64::BITS - GROUP_BITS)) as usize;
     let mut ends = [0usize; 1 << GROUP_BITS];
-    hashes.iter().for_each(|&hash| ends[group(map(hash))] += 1);
+    items.iter().for_each(|&item| ends[group(item)] += 1);
     let mut sum = 0;
     for end in &mut ends {
         sum += core::mem::replace(end, sum);
     }
-    let mut sorted = vec![0; hashes.len()];
-    for &hash in hashes {
-        let mapped = map(hash);
-        let end = &mut ends[group(mapped)];
-        sorted[*end] = mapped;
+    let mut sorted = vec![T::default(); items.len()];
+    for &item in items {
+        let end = &mut ends[group(item)];
+        sorted[*end] = item;
         *end += 1;
     }
     sorted

@@ -6,14 +6,12 @@
 //! tree.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::Environment;
 use trommel::options::DirectIo;
 use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 
-use crate::bench::unsynced::Unsynced;
+use crate::bench::unsynced::environment;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::rng::random_order;
@@ -147,9 +145,5 @@ fn write(
 }
 
 fn open(folder: &Path, plan: &TreePlan, options: Options) -> trommel::Result<Db> {
-    if plan.synced {
-        return Db::open(folder, options);
-    }
-    let environment = Environment::new().storage(Arc::new(Unsynced));
-    Db::open_with(folder, options, environment)
+    Db::open_with(folder, options, environment(plan.synced))
 }

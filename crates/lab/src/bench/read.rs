@@ -20,7 +20,7 @@ use crate::bench::full_scan::measure_full_scans;
 use crate::bench::load::load;
 use crate::bench::many::measure_many;
 use crate::bench::pipelined::measure as measure_queue;
-use crate::bench::rounds::{ROUNDS, medians_ns, p99, rounds_ns};
+use crate::bench::rounds::{medians_ns, p99, so_many_rounds_ns};
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
@@ -57,6 +57,8 @@ pub struct ReadPlan {
     pub tree: TreePlan,
     /// Questions of each kind per round, of each thread.
     pub queries: usize,
+    /// How often each kind is asked, by all guards in turns; the median time counts.
+    pub rounds: usize,
     /// How many threads ask at once.
     pub threads: usize,
     /// How many neighbouring keys a range takes in.
@@ -120,8 +122,10 @@ struct MeasuredStore {
 
 /// Measures. The stores stay in `plan.folder`.
 pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Measured>> {
-    if plan.guards.is_empty() || plan.queries == 0 || plan.loads.min(plan.loaders) == 0 {
-        return Err(LabError::Plan("a guard, a query and a load are the least to measure".into()));
+    let least = plan.queries.min(plan.rounds).min(plan.loads).min(plan.loaders);
+    if plan.guards.is_empty() || least == 0 {
+        let problem = "a guard, a query, a round and a load are the least to measure";
+        return Err(LabError::Plan(problem.into()));
     }
     if !(1..=THREADS_MAX).contains(&plan.threads) {
         let problem = format!("--threads {}: must be 1 to {THREADS_MAX}", plan.threads);
@@ -151,7 +155,7 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
         // By now it is known what is asked.
         sides.iter().try_for_each(|side| side.db.settle())?;
     }
-    measure_times(&mut sides, &readers, plan.threads, progress)?;
+    measure_times(&mut sides, &readers, plan, progress)?;
     if Kind::ALL.iter().all(|kind| plan.kinds.contains(kind)) {
         measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;
         measure_batches(&mut sides, &readers)?;
@@ -417,24 +421,24 @@ fn count_wrong_entries(db: &Db, keys: &SortedKeys, value_bytes: usize) -> Result
 fn measure_times(
     sides: &mut [MeasuredStore],
     readers: &[ReaderThreads],
-    threads: usize,
+    &ReadPlan { threads, rounds, .. }: &ReadPlan,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    progress.stage("measuring", (sides.len() * readers.len() * ROUNDS) as u64);
+    progress.stage("measuring", (sides.len() * readers.len() * rounds) as u64);
     for readers in readers {
         let before = sides.iter().map(|side| Ok(all_kinds(&side.db.stats()?)));
         let before = before.collect::<Result<Vec<_>>>()?;
-        let rounds = rounds_ns(sides.len(), |side| {
+        let times = so_many_rounds_ns((sides.len(), rounds), |side| {
             readers.ask_all(&sides[side].db)?;
             progress.advance(1);
             progress.look(&sides[side].db);
             Ok::<_, LabError>(readers.len() as u64)
         })?;
-        for ((side, before), rounds) in sides.iter_mut().zip(&before).zip(rounds) {
+        for ((side, before), times) in sides.iter_mut().zip(&before).zip(times) {
             let after = all_kinds(&side.db.stats()?);
-            let report = kind_report(readers.len(), median(&mut rounds.clone()), before, &after);
+            let report = kind_report(readers.len(), &times, before, &after);
             let ns_per_op_rounds: Vec<f64> =
-                rounds.iter().map(|round| round * threads as f64).collect();
+                times.iter().map(|time| time * threads as f64).collect();
             let ns_per_op = median(&mut ns_per_op_rounds.clone());
             let report = KindReport { ns_per_op, ns_per_op_rounds, ..report };
             side.kinds.push((readers.kind(), report));
@@ -488,14 +492,14 @@ fn all_kinds(stats: &Stats) -> [QueryStats; 3] {
 
 fn kind_report(
     ops: usize,
-    ns_per_op: f64,
+    times: &[f64],
     before: &[QueryStats; 3],
     after: &[QueryStats; 3],
 ) -> KindReport {
     let costs: Vec<_> =
         after.iter().zip(before).map(|(after, before)| after.since(before)).collect();
     let sum = |count: fn(&QueryStats) -> u64| costs.iter().map(count).sum::<u64>() as f64;
-    let asked = (ops * ROUNDS) as f64;
+    let (asked, ns_per_op) = ((ops * times.len()) as f64, median(&mut times.to_vec()));
     KindReport {
         ops: ops as u64,
         ns_per_op,

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crate::median::median;
 
-/// Rounds of which the median counts.
+/// Rounds of which the median counts, if no other number is asked for.
 pub(crate) const ROUNDS: usize = 7;
 
 /// Nanoseconds per operation of each side: the medians of the rounds. `run` does all operations of
@@ -25,10 +25,18 @@ pub(crate) fn medians_ns<E>(
 /// As above, each round's, in the order in which they were made.
 pub(crate) fn rounds_ns<E>(
     sides: usize,
+    run: impl FnMut(usize) -> Result<u64, E>,
+) -> Result<Vec<Vec<f64>>, E> {
+    so_many_rounds_ns((sides, ROUNDS), run)
+}
+
+/// As above, of so many rounds.
+pub(crate) fn so_many_rounds_ns<E>(
+    (sides, rounds): (usize, usize),
     mut run: impl FnMut(usize) -> Result<u64, E>,
 ) -> Result<Vec<Vec<f64>>, E> {
-    let mut times = vec![Vec::with_capacity(ROUNDS); sides];
-    for (_, side) in turns(sides, ROUNDS) {
+    let mut times = vec![Vec::with_capacity(rounds); sides];
+    for (_, side) in turns(sides, rounds) {
         let start = Instant::now();
         let ops = run(side)?;
         times[side].push(start.elapsed().as_nanos() as f64 / ops.max(1) as f64);

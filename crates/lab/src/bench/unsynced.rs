@@ -10,10 +10,17 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::storage::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper};
 
+/// The disk: as it is, or without its waits.
+pub(crate) fn environment(synced: bool) -> Environment {
+    let environment = Environment::new();
+    if synced { environment } else { environment.storage(Arc::new(Unsynced)) }
+}
+
 /// The disk, without its waits.
-pub(crate) struct Unsynced;
+struct Unsynced;
 
 struct UnsyncedFile(Box<dyn Append>);
 

@@ -22,6 +22,7 @@ use crate::bench::amplification::{ExpectedWrites, expected_writes};
 use crate::bench::folder_size::FolderSize;
 use crate::bench::pace::Pace;
 use crate::bench::put_ns::PutNs;
+use crate::bench::unsynced::environment;
 use crate::error::{LabError, Result};
 use crate::keys::rng::{Rng, scattered_key, scramble};
 use crate::keys::values::fill_value;
@@ -73,6 +74,8 @@ pub struct WritePlan {
     pub threads: usize,
     /// When a write is safe on disk.
     pub sync: SyncPolicy,
+    /// Whether the disk is waited for at all. Else `sync` means nothing.
+    pub synced: bool,
     /// Writes, of all writers together; and keys in the store when it ends.
     pub keys: u64,
     /// Bytes of a value.
@@ -116,7 +119,7 @@ pub struct WriteReport {
     pub guard: &'static str,
     /// Writers.
     pub threads: u64,
-    /// When a write is safe on disk: always, interval, never.
+    /// When a write is safe on disk: always, interval, never; none: no file is synced at all.
     pub sync: &'static str,
     /// Which keys: random, sequential, update, short-lived.
     pub pattern: &'static str,
@@ -237,7 +240,7 @@ impl WritePlan {
 /// Writes, and measures it.
 pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<WriteReport> {
     check(plan)?;
-    let db = Db::open(&plan.folder, options(plan))?;
+    let db = Db::open_with(&plan.folder, options(plan), environment(plan.synced))?;
     let recorder =
         plan.record.as_ref().map(|record| RunRecorder::begin(record, &db)).transpose()?;
     if plan.pattern == WritePattern::Update {
@@ -348,7 +351,7 @@ fn report(
     WriteReport {
         guard: plan.guard.name(),
         threads: plan.threads as u64,
-        sync: sync_name(plan.sync),
+        sync: if plan.synced { sync_name(plan.sync) } else { "none" },
         pattern: plan.pattern.name(),
         keys: plan.keys,
         value_bytes: plan.value_bytes as u64,

@@ -1,14 +1,12 @@
 //! This store as a peer of others.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use trommel::Environment;
 use trommel::options::{Compression, DirectIo, OptionValues};
 use trommel::stats::{QueryStats, Stats};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
-use crate::bench::unsynced::Unsynced;
+use crate::bench::unsynced::environment;
 use crate::compare::peer::{Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad};
 use crate::compare::transactional::TransactionalStore;
 use crate::compare::trommel_transactions;
@@ -81,11 +79,7 @@ impl OpenStore {
                 .policy(tree.policy.clone())
                 .background(Background::Stepped),
         };
-        let environment = match settings.synced {
-            true => Environment::default(),
-            false => Environment::new().storage(Arc::new(Unsynced)),
-        };
-        let db = Db::open_with(folder, options.clone(), environment)?;
+        let db = Db::open_with(folder, options.clone(), environment(settings.synced))?;
         Ok(OpenStore { db, options })
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct BenchCompressionArgs {
     /// Entries that the scan of a round reads.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     scan_entries: usize,
-    /// Rounds, in each of which every store has its turn.
+    /// Rounds. In each every store has its turn.
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: usize,
     /// Memory for blocks that were read.

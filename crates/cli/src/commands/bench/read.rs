@@ -55,8 +55,8 @@ pub(crate) struct BenchReadArgs {
     /// once before they are measured.
     #[arg(long, value_name = "SIZE", value_parser = filter_memory)]
     pub(crate) filter_memory: Option<FilterMemory>,
-    /// Read and write tables past the operating system's cache. (What is measured first is read
-    /// into the block cache alone.)
+    /// Past the operating system's cache. (What is measured first is read into the block cache
+    /// alone.)
     #[arg(long)]
     pub(crate) direct: bool,
     /// Ask for stored keys through a queue, too, so many at once, beside one after the other.
@@ -65,6 +65,9 @@ pub(crate) struct BenchReadArgs {
     /// How many threads ask at once, each with a generator of its own from the one seed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: usize,
+    /// How often all is asked. Guards take turns; medians are printed.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) rounds: usize,
     /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot),
     /// scattered-zipf:S.
     #[arg(long, value_name = "LAW", default_value = "none")]
@@ -108,8 +111,8 @@ pub(crate) struct BenchReadArgs {
     /// or less than that: filters round, and some have a least size.
     #[arg(long)]
     pub(crate) fit_bits: bool,
-    /// Do not wait until the disk has what flushes and merges wrote: loading then measures the
-    /// store, not the disk.
+    /// Never wait for the disk. Loading then measures the store, not how fast the disk has what
+    /// flushes and merges wrote.
     #[arg(long)]
     pub(crate) no_sync: bool,
     /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary
@@ -190,6 +193,7 @@ pub(crate) fn run(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) ->
             synced: !arguments.no_sync,
         },
         queries: workload.queries,
+        rounds: arguments.rounds,
         threads: arguments.threads,
         range_width: workload.range_width,
         pipelined: arguments.pipelined.map(|depth| depth as usize),

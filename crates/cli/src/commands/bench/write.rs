@@ -36,6 +36,10 @@ pub(crate) struct BenchWriteArgs {
     /// written.
     #[arg(long, value_enum, default_value_t = SyncName::Interval)]
     sync: SyncName,
+    /// Never wait for the disk. Writing then measures the store, not how fast the disk has what
+    /// flushes and merges wrote.
+    #[arg(long, conflicts_with = "sync")]
+    no_sync: bool,
     /// The guards to compare, with commas between them.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guard, default_value = "grf")]
     guard: Vec<GuardKind>,
@@ -140,10 +144,12 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         elastic: arguments.filter.elastic(),
         threads: arguments.threads,
         sync: match arguments.sync {
+            _ if arguments.no_sync => SyncPolicy::Never,
             SyncName::Always => SyncPolicy::Always,
             SyncName::Interval => SyncPolicy::Interval(INTERVAL),
             SyncName::Never => SyncPolicy::Never,
         },
+        synced: !arguments.no_sync,
         keys: arguments.keys,
         value_bytes: arguments.value_bytes,
         bytes_per_second: arguments.rate.map(|bytes| bytes as u64),

@@ -124,6 +124,10 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
     /// The bits that say this. Requires: slots ascend.
     fn encode(&self, lanes: &Lanes) -> Encoded;
 
+    /// Where the fingerprints of each lane are in the bits of a bucket whose entries are all in the
+    /// last slot. It never overflows, no other bit of it is one, and a lane of zeros holds nothing.
+    fn oldest_shifts(&self) -> [u8; BUCKET_SLOTS];
+
     /// Adds the slots of all fingerprints that are the beginning of `print`. False: the bucket has
     /// overflowed, and nothing was added.
     fn matches<T: Trace>(

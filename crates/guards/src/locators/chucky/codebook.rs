@@ -150,8 +150,9 @@ pub(super) struct CodeBook {
     symbols: Vec<Symbol>,
     /// Codes of symbols, with zeros behind them to fill 32 bits.
     codes: Vec<u32>,
-    /// Code and fingerprints of an empty bucket.
+    /// Code and fingerprints of an empty bucket, and where fingerprints are behind that code.
     blank: u128,
+    oldest_shifts: [u8; BUCKET_SLOTS],
     /// The symbol that begins the codes of combinations that are not frequent.
     escape: usize,
     /// Bits of a number after that beginning.
@@ -240,6 +241,7 @@ impl CodeBook {
             short: short_table(&sorted, &codes),
             long: long_codes(&sorted, &codes),
             blank: filled(aligned((&codes[blank], &sorted[blank])), bucket_bits),
+            oldest_shifts: symbols[blank].shifts(),
             codes: codes.iter().zip(&sorted).map(aligned).collect(),
             escape,
             number_bits: bucket_bits - escape_bits,
@@ -511,6 +513,11 @@ impl BucketCodec for Combinations {
         let number = number.map_or(book.named.len(), |number| number - book.symbols.len());
         let value = (book.code(book.escape) | number as u128) ^ book.blank;
         Encoded { value, overflowed: true }
+    }
+
+    #[inline(always)]
+    fn oldest_shifts(&self) -> [u8; BUCKET_SLOTS] {
+        self.0.oldest_shifts
     }
 
     #[inline(always)]

@@ -20,13 +20,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use trommel_filters::bits::simd::fastest;
-use trommel_filters::hash::{HashUse, hash_key, scattered};
+use trommel_filters::hash::{HashUse, grouped_by, hash_key, scattered};
 use trommel_filters::{
     KeyList, Move, Query, RunLocator, RunLocatorSize, RunSlot, SlotSet, Trace, TreePlan, Untraced,
 };
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Entry, Lanes};
 use super::hasher::{QuickHash, map_bytes};
+use super::held::{Bucket, Held, OldestHeld};
 use super::pages::Pages;
 use super::place::{BucketPair, Geometry};
 use super::symbol::PRINT_BITS;
@@ -39,12 +40,8 @@ const MOVES_MAX_OVERFULL: u64 = 16;
 
 /// Keys whose buckets are asked for together.
 const KEYS_AHEAD: usize = 16;
-
-/// What a bucket holds, and whether the overflow table has its fingerprints.
-struct Held {
-    lanes: Lanes,
-    overflowed: bool,
-}
+/// Keys that are sorted by their buckets together, at most.
+const KEYS_GROUPED_MAX: usize = 1 << 16;
 
 /// What a filter keeps by bucket number, shared until it changes.
 type Table<V> = Arc<HashMap<u32, V, QuickHash>>;
@@ -54,7 +51,7 @@ type Table<V> = Arc<HashMap<u32, V, QuickHash>>;
 pub struct Cuckoo<C> {
     codec: C,
     geometry: Geometry,
-    pages: Pages,
+    pub(super) pages: Pages,
     /// The entries of buckets whose combination leaves them no bits.
     overflow: Table<Lanes>,
     /// Entries that found no place, by a bucket of theirs that is full.
@@ -72,7 +69,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         let codec = C::new(plan, geometry.buckets());
         let geometry = geometry.with_last_bits(codec.print_bits(codec.last_slot()));
         Cuckoo {
-            pages: Pages::new(geometry.buckets(), codec.bucket_bits()),
+            pages: Pages::new(geometry.buckets(), geometry.shift(), codec.bucket_bits()),
             geometry,
             overflow: Arc::default(),
             unplaced: Arc::default(),
@@ -180,15 +177,16 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// What a bucket holds, and whether the overflow table has it.
     #[inline(always)]
-    fn held(&self, bucket: u32) -> Held {
+    pub(super) fn held(&self, bucket: u32) -> Held {
+        let last_slot = self.codec.last_slot();
         let value = match self.pages.are_words() {
             true => u128::from(self.pages.read_word(bucket, &mut Untraced)),
             false => self.pages.read(bucket, &mut Untraced),
         };
         match self.codec.decode(value) {
-            Decoded::Whole(lanes) => Held { lanes, overflowed: false },
+            Decoded::Whole(lanes) => Held { lanes, overflowed: false, last_slot },
             Decoded::Overflowed(named) => {
-                Held { lanes: self.overflowed(bucket, named), overflowed: true }
+                Held { lanes: self.overflowed(bucket, named), overflowed: true, last_slot }
             }
         }
     }
@@ -202,7 +200,7 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// Writes what a bucket now holds.
     #[inline(always)]
-    fn set_held(&mut self, bucket: u32, held: &Held) {
+    pub(super) fn set_held(&mut self, bucket: u32, held: &Held) {
         let sorted = held.lanes.sorted();
         let encoded = self.codec.encode(&sorted);
         if encoded.overflowed || held.overflowed {
@@ -221,6 +219,18 @@ impl<C: BucketCodec> Cuckoo<C> {
         };
     }
 
+    /// The buckets of some keys, by hash and number, are asked for before the first of them is
+    /// waited for.
+    fn note_some(&mut self, some: &[(u64, usize)], of: &dyn Fn(usize) -> Move) {
+        let mut places = [BucketPair::default(); KEYS_AHEAD];
+        for (place, (hash, _)) in places.iter_mut().zip(some) {
+            *place = self.geometry.place(*hash);
+            self.pages.prefetch(place.first);
+            self.pages.prefetch(place.second);
+        }
+        places.iter().zip(some).for_each(|(place, (_, nth))| self.note_at(place, of(*nth)));
+    }
+
     /// See [`RunLocator::note`].
     fn note_at(&mut self, place: &BucketPair, (from, to): Move) {
         let slot = |slot: Option<RunSlot>| {
@@ -228,46 +238,52 @@ impl<C: BucketCodec> Cuckoo<C> {
         };
         match (slot(from), slot(to)) {
             (None, None) => {}
-            (None, Some(to)) => self.insert(place, self.entry(place, to)),
+            (None, Some(to)) => self.insert::<Held>(place, self.entry(place, to)),
             (Some(from), None) => {
                 self.replace(place, self.entry(place, from), None);
             }
             (Some(from), Some(to)) => {
                 let (old, new) = (self.entry(place, from), self.entry(place, to));
                 if !self.replace(place, old, Some(new)) {
-                    self.insert(place, new);
+                    self.insert::<Held>(place, new);
                 }
             }
         }
     }
 
+    /// Notes a key of the oldest run, by its hash. Requires: no other run's was noted yet.
+    pub(super) fn note_oldest(&mut self, hash: u64) {
+        let place = self.geometry.place(hash);
+        self.insert::<OldestHeld>(&place, self.entry(&place, self.codec.last_slot()));
+    }
+
     /// Puts a new entry where it finds a place; there is always one.
-    fn insert(&mut self, place: &BucketPair, entry: Entry) {
+    fn insert<B: Bucket<C>>(&mut self, place: &BucketPair, entry: Entry) {
         self.entries += 1;
-        if self.put(place.first, entry) || self.put(place.second, entry) {
+        if self.put::<B>(place.first, entry) || self.put::<B>(place.second, entry) {
             return;
         }
-        if self.entries > self.geometry.slots() || self.is_closed(place) {
+        if self.entries > self.geometry.slots() || self.is_closed::<B>(place) {
             return self.leave_unplaced(place.second, entry);
         }
-        self.make_way(place, entry);
+        self.make_way::<B>(place, entry);
     }
 
     /// Puts an entry into a free lane. False: there is none.
-    fn put(&mut self, bucket: u32, entry: Entry) -> bool {
-        let mut held = self.held(bucket);
-        let Some(lane) = held.lanes.vacancy(self.codec.last_slot()) else { return false };
-        held.lanes.set(lane, entry);
-        self.set_held(bucket, &held);
+    fn put<B: Bucket<C>>(&mut self, bucket: u32, entry: Entry) -> bool {
+        let mut held = B::take(self, bucket);
+        let Some(lane) = held.vacancy() else { return false };
+        held.set(lane, entry);
+        held.put_back(self, bucket);
         true
     }
 
     /// Whether whatever leaves one of the two buckets could only go to the other, as with many
     /// versions of one key.
-    fn is_closed(&self, place: &BucketPair) -> bool {
+    fn is_closed<B: Bucket<C>>(&self, place: &BucketPair) -> bool {
         let leads = |from: u32, to: u32| {
-            let lanes = self.lanes(from);
-            (0..BUCKET_SLOTS).all(|lane| self.other(from, lanes.get(lane)) == to)
+            let held = B::take(self, from);
+            (0..BUCKET_SLOTS).all(|lane| self.other(from, held.get(lane)) == to)
         };
         leads(place.first, place.second) && leads(place.second, place.first)
     }
@@ -278,19 +294,19 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// Puts the entry in the place of another one, and that one into its other bucket, and so on.
     /// Requires: both buckets are full.
-    fn make_way(&mut self, place: &BucketPair, mut entry: Entry) {
+    fn make_way<B: Bucket<C>>(&mut self, place: &BucketPair, mut entry: Entry) {
         let mut bucket = place.second;
         let seed = scattered(self.entries);
         let is_overfull = self.entries > self.geometry.room();
         for turn in 0..if is_overfull { MOVES_MAX_OVERFULL } else { MOVES_MAX } {
-            let mut held = self.held(bucket);
+            let mut held = B::take(self, bucket);
             let lane = (scattered(seed ^ turn) % BUCKET_SLOTS as u64) as usize;
-            let evicted = held.lanes.get(lane);
-            held.lanes.set(lane, entry);
-            self.set_held(bucket, &held);
+            let evicted = held.get(lane);
+            held.set(lane, entry);
+            held.put_back(self, bucket);
             entry = evicted;
             bucket = self.other(bucket, entry);
-            if self.put(bucket, entry) {
+            if self.put::<B>(bucket, entry) {
                 return;
             }
         }
@@ -392,17 +408,15 @@ impl<C: BucketCodec> RunLocator for Cuckoo<C> {
         self.note_at(&place, (from, to));
     }
 
-    /// The buckets of some keys are asked for before the first of them is waited for.
+    /// Keys of neighbouring buckets are noted one after the other: each page is copied once, and is
+    /// near while they are.
     fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
-        let mut places = [BucketPair::default(); KEYS_AHEAD];
-        for first in (0..keys.len()).step_by(KEYS_AHEAD) {
-            let places = &mut places[..KEYS_AHEAD.min(keys.len() - first)];
-            for (nth, place) in places.iter_mut().enumerate() {
-                *place = self.geometry.place(Self::key_hash(keys.get(first + nth)));
-                self.pages.prefetch(place.first);
-                self.pages.prefetch(place.second);
+        for first in (0..keys.len()).step_by(KEYS_GROUPED_MAX) {
+            let nths = first..keys.len().min(first + KEYS_GROUPED_MAX);
+            let hashes: Vec<_> = nths.map(|nth| (Self::key_hash(keys.get(nth)), nth)).collect();
+            for some in grouped_by(&hashes, |(hash, _)| hash).chunks(KEYS_AHEAD) {
+                self.note_some(some, of);
             }
-            places.iter().enumerate().for_each(|(nth, place)| self.note_at(place, of(first + nth)));
         }
     }
 

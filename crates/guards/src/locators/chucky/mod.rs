@@ -9,7 +9,7 @@
 //! * [`model`]: what theory says. [`combinations`], [`lengths`]: the parts of a code
 //! * [`codebook`], [`symbol`], [`recoding`]: how Chucky writes buckets
 //! * [`plain`]: how SlimDB writes them; [`bucket`]: the seam
-//! * [`place`], [`pages`], [`cuckoo`]: the filter
+//! * [`place`], [`pages`], [`held`], [`cuckoo`]: the filter
 //!
 //! Invariant: a key that was noted in a slot, and not away, has an entry with that slot: see
 //! [`cuckoo`].
@@ -20,6 +20,7 @@ mod codebook;
 mod combinations;
 mod cuckoo;
 mod hasher;
+mod held;
 mod lengths;
 mod model;
 mod pages;
@@ -36,9 +37,7 @@ pub use model::LevelModel;
 
 use bucket::{BUCKET_SLOTS, BucketCodec};
 use trommel_filters::hash::grouped;
-use trommel_filters::{
-    AnyRunLocatorBuilder, RunLocator, RunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan,
-};
+use trommel_filters::{AnyRunLocatorBuilder, RunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan};
 
 /// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; points alone.
 pub const CHUCKY: &dyn RunLocatorKind =
@@ -144,14 +143,13 @@ const PENDING_MAX: usize = 1 << 18;
 #[derive(Clone, Debug)]
 pub struct CuckooBuilder<C> {
     filter: Cuckoo<C>,
-    last_slot: RunSlot,
     pending: Vec<u64>,
 }
 
 impl<C: BucketCodec> CuckooBuilder<C> {
     fn note_pending(&mut self) {
         for hash in grouped(&self.pending, |hash| hash) {
-            RunLocator::note_hash(&mut self.filter, hash, None, Some(self.last_slot));
+            self.filter.note_oldest(hash);
         }
         self.pending.clear();
     }
@@ -161,9 +159,7 @@ impl<C: BucketCodec> RunLocatorBuilder for CuckooBuilder<C> {
     type Filter = Cuckoo<C>;
 
     fn new(plan: &TreePlan) -> Self {
-        let filter = Cuckoo::<C>::of_plan(plan);
-        let last_slot = RunSlot(filter.codec().last_slot());
-        CuckooBuilder { filter, last_slot, pending: Vec::new() }
+        CuckooBuilder { filter: Cuckoo::of_plan(plan), pending: Vec::new() }
     }
 
     fn push(&mut self, key: &[u8]) {

@@ -19,8 +19,9 @@ pub(super) const BUCKET_BITS_MAX: u32 = 120;
 /// Buckets no larger than this are in one read of eight bytes.
 const SHORT_BUCKET_BITS_MAX: u32 = 57;
 
-/// At most so many bytes of buckets are in a page.
-const PAGE_BYTES_MAX: usize = 4096;
+/// At most so many bytes of buckets are in a page. A flush of many keys writes to all pages, and in
+/// larger ones copies less often; one of few keys copies a page for each.
+const PAGE_BYTES_MAX: usize = 64 << 10;
 
 /// As many bytes more as a read at the last bucket may take.
 const PADDING: usize = 16;
@@ -38,10 +39,11 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Buckets of zeros. Requires: buckets of 1 to [`BUCKET_BITS_MAX`] bits.
-    pub(super) fn new(buckets: usize, bucket_bits: u32) -> Self {
+    /// Buckets of zeros, in pages of no more than `2^shift_max` of them. Requires: buckets of 1 to
+    /// [`BUCKET_BITS_MAX`] bits.
+    pub(super) fn new(buckets: usize, shift_max: u32, bucket_bits: u32) -> Self {
         assert!((1..=BUCKET_BITS_MAX).contains(&bucket_bits), "buckets of {bucket_bits} bits");
-        let page_shift = (8 * PAGE_BYTES_MAX / bucket_bits as usize).ilog2();
+        let page_shift = (8 * PAGE_BYTES_MAX / bucket_bits as usize).ilog2().min(shift_max);
         let page_bytes = ((bucket_bits as usize) << page_shift).div_ceil(8) + PADDING;
         let blank: Arc<[u8]> = vec![0; page_bytes].into();
         let table = vec![blank.clone(); buckets.div_ceil(1 << page_shift)].into();
@@ -141,7 +143,7 @@ mod tests {
     fn what_was_written_is_read_and_neighbours_stay() {
         const BUCKETS: u32 = 3000;
         for bucket_bits in [1, 8, 27, 40, 57, 58, 64, 99, 120] {
-            let mut pages = Pages::new(BUCKETS as usize, bucket_bits);
+            let mut pages = Pages::new(BUCKETS as usize, 12, bucket_bits);
             let value = |bucket: u32, round: u64| {
                 let wide = u128::from(scattered(u64::from(bucket) + round)) * 0x1_0001_0001_0001;
                 wide & (u128::MAX >> (128 - bucket_bits))
@@ -164,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_clone_copies_only_the_pages_that_are_written() {
-        let mut pages = Pages::new(100_000, 40);
+        let mut pages = Pages::new(100_000, 31, 40);
         pages.write(5, 1);
         let old = pages.clone();
         pages.write(6, 2);

@@ -79,6 +79,11 @@ impl Geometry {
         self.partitions << self.shift
     }
 
+    /// Binary logarithm of a partition's buckets.
+    pub(super) fn shift(&self) -> u32 {
+        self.shift
+    }
+
     /// How many slots there are.
     pub(super) fn slots(&self) -> u64 {
         (self.buckets() * BUCKET_SLOTS) as u64

@@ -80,6 +80,11 @@ impl BucketCodec for Integers {
     }
 
     #[inline(always)]
+    fn oldest_shifts(&self) -> [u8; BUCKET_SLOTS] {
+        std::array::from_fn(|lane| (lane as u32 * self.lane_bits()) as u8)
+    }
+
+    #[inline(always)]
     fn matches<T: Trace>(
         &self,
         value: impl BucketBits,

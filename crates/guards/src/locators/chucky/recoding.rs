@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::combinations::{BUCKET_SLOTS, Combination, combinations, rank};
+use super::combinations::{Combination, combinations, rank};
 use super::hasher::QuickHash;
 
 /// There is an array if there are at most so many combinations for each that has a number: a hash
@@ -25,8 +25,8 @@ const LIKELY_MAX: usize = 512;
 /// Numbers of combinations.
 #[derive(Clone, Debug)]
 pub(super) struct Recoding {
-    /// Some combinations and their numbers, each at the place that its bytes give.
-    likely: Vec<(Combination, u32)>,
+    /// Some combinations, as a word each, and their numbers, each at the place that the word gives.
+    likely: Vec<(u32, u32)>,
     all: Numbers,
 }
 
@@ -39,11 +39,12 @@ enum Numbers {
 impl Recoding {
     /// The table of these, the likeliest first, for combinations of so many slots.
     pub(super) fn new(slots: usize, numbered: Vec<(Combination, u32)>) -> Self {
-        let mut likely = vec![([0; BUCKET_SLOTS], NONE); likely_places(numbered.len())];
+        let mut likely = vec![(0, NONE); likely_places(numbered.len())];
         for &(combination, number) in &numbered {
-            let place = likely_place(combination, likely.len());
+            let word = u32::from_le_bytes(combination);
+            let place = likely_place(word, likely.len());
             if likely[place].1 == NONE {
-                likely[place] = (combination, number);
+                likely[place] = (word, number);
             }
         }
         Recoding { likely, all: Numbers::new(slots, numbered) }
@@ -52,8 +53,9 @@ impl Recoding {
     /// The number of a combination. None: it has none.
     #[inline(always)]
     pub(super) fn get(&self, combination: Combination) -> Option<u32> {
-        let (known, number) = self.likely[likely_place(combination, self.likely.len())];
-        if known == combination && number != NONE {
+        let word = u32::from_le_bytes(combination);
+        let (known, number) = self.likely[likely_place(word, self.likely.len())];
+        if known == word && number != NONE {
             return Some(number);
         }
         self.all.get(combination)
@@ -65,7 +67,7 @@ impl Recoding {
 
     /// Bytes of the table of the likeliest, if so many have a number.
     pub(super) fn likely_bytes(numbered: usize) -> usize {
-        likely_places(numbered) * size_of::<(Combination, u32)>()
+        likely_places(numbered) * size_of::<(u32, u32)>()
     }
 }
 
@@ -75,9 +77,9 @@ fn likely_places(numbered: usize) -> usize {
 
 /// Requires: a power of two of places.
 #[inline(always)]
-fn likely_place(combination: Combination, places: usize) -> usize {
+fn likely_place(word: u32, places: usize) -> usize {
     const MIX: u32 = 0x9e37_79b1; // odd, without pattern: the golden ratio
-    (u32::from_le_bytes(combination).wrapping_mul(MIX) >> 16) as usize & (places - 1)
+    (word.wrapping_mul(MIX) >> 16) as usize & (places - 1)
 }
 
 impl Numbers {

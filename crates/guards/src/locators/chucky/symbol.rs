@@ -89,6 +89,11 @@ impl Symbol {
         Symbol { slots: [last_slot; BUCKET_SLOTS], shifts: nothing, cuts: nothing }
     }
 
+    /// Where the fingerprints of its lanes are.
+    pub(super) fn shifts(&self) -> [u8; BUCKET_SLOTS] {
+        self.shifts
+    }
+
     #[inline(always)]
     fn print(&self, value: impl BucketBits, lane: usize) -> u32 {
         (value >> u32::from(self.shifts[lane])).low() & u32::MAX >> self.cuts[lane]

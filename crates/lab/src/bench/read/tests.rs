@@ -33,6 +33,7 @@ fn plan(folder: &Path) -> ReadPlan {
             synced: false,
         },
         queries: 200,
+        rounds: 7,
         threads: 1,
         range_width: 64,
         pipelined: None,

@@ -15,6 +15,7 @@ pub(super) fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> Writ
         elastic: ElasticOptions::default(),
         threads,
         sync: SyncPolicy::Never,
+        synced: true,
         keys: 5000,
         value_bytes: 20,
         bytes_per_second: None,
@@ -44,9 +45,11 @@ fn every_pattern_is_written_and_read_back() {
         (WritePattern::ShortLived, 2),
     ] {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let plan = plan(&folder.path().join("store"), pattern, threads);
+        let mut plan = plan(&folder.path().join("store"), pattern, threads);
+        plan.synced = threads == 1;
         let report = bench_write(&plan, &mut Silent).expect("measures");
         assert_eq!(report.wrong_answers, 0, "{pattern:?}");
+        assert_eq!(report.sync == "none", !plan.synced);
         assert!(report.flushes > 2 && report.merges > 0, "{report:?}");
         assert!(report.table_writes > 1.0 && report.table_writes_expected > 1.0, "{report:?}");
         assert!(report.write_amplification > 1.0 && report.space_amplification_peak > 0.5);

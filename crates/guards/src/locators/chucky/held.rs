@@ -1,0 +1,108 @@
+//! A bucket, taken out of the filter to be changed.
+//! ```text
+//! Held         read: decoded     lanes of any slots           written: sorted, encoded
+//! OldestHeld   read: as it is    bits, lanes by their shifts  written: as it is
+//! ```
+//! While a filter is made of the oldest run alone, its buckets have one code, which is zeros. Then
+//! a key costs a third of what it does later.
+//!
+//! Invariant: `OldestHeld` is only for filters whose entries are all in the last slot.
+
+use trommel_filters::Untraced;
+
+use super::bucket::{BUCKET_SLOTS, BucketCodec, Entry, Lanes};
+use super::cuckoo::Cuckoo;
+
+/// The bucket of a filter while entries come and go.
+pub(super) trait Bucket<C>: Sized {
+    fn take(filter: &Cuckoo<C>, bucket: u32) -> Self;
+
+    /// Writes what it holds now.
+    fn put_back(&self, filter: &mut Cuckoo<C>, bucket: u32);
+
+    fn get(&self, lane: usize) -> Entry;
+
+    fn set(&mut self, lane: usize, entry: Entry);
+
+    /// A lane that holds nothing.
+    fn vacancy(&self) -> Option<usize>;
+}
+
+/// What a bucket holds, and whether the overflow table has its fingerprints.
+pub(super) struct Held {
+    pub(super) lanes: Lanes,
+    pub(super) overflowed: bool,
+    pub(super) last_slot: u8,
+}
+
+impl<C: BucketCodec> Bucket<C> for Held {
+    #[inline(always)]
+    fn take(filter: &Cuckoo<C>, bucket: u32) -> Self {
+        filter.held(bucket)
+    }
+
+    #[inline(always)]
+    fn put_back(&self, filter: &mut Cuckoo<C>, bucket: u32) {
+        filter.set_held(bucket, self);
+    }
+
+    #[inline(always)]
+    fn get(&self, lane: usize) -> Entry {
+        self.lanes.get(lane)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, lane: usize, entry: Entry) {
+        self.lanes.set(lane, entry);
+    }
+
+    #[inline(always)]
+    fn vacancy(&self) -> Option<usize> {
+        self.lanes.vacancy(self.last_slot)
+    }
+}
+
+/// The bits of a bucket whose entries are all in the last slot.
+pub(super) struct OldestHeld {
+    bits: u128,
+    shifts: [u8; BUCKET_SLOTS],
+    print_mask: u32,
+    last_slot: u8,
+}
+
+impl<C: BucketCodec> Bucket<C> for OldestHeld {
+    #[inline(always)]
+    fn take(filter: &Cuckoo<C>, bucket: u32) -> Self {
+        let codec = filter.codec();
+        let last_slot = codec.last_slot();
+        OldestHeld {
+            bits: filter.pages.read(bucket, &mut Untraced),
+            shifts: codec.oldest_shifts(),
+            print_mask: u32::MAX >> (u32::BITS - codec.print_bits(last_slot)),
+            last_slot,
+        }
+    }
+
+    #[inline(always)]
+    fn put_back(&self, filter: &mut Cuckoo<C>, bucket: u32) {
+        filter.pages.write(bucket, self.bits);
+    }
+
+    #[inline(always)]
+    fn get(&self, lane: usize) -> Entry {
+        let print = (self.bits >> self.shifts[lane]) as u32 & self.print_mask;
+        Entry { slot: self.last_slot, print }
+    }
+
+    #[inline(always)]
+    fn set(&mut self, lane: usize, entry: Entry) {
+        debug_assert!(entry.slot == self.last_slot && entry.print != 0, "{entry:?}");
+        let kept = self.bits & !(u128::from(self.print_mask) << self.shifts[lane]);
+        self.bits = kept | u128::from(entry.print) << self.shifts[lane];
+    }
+
+    #[inline(always)]
+    fn vacancy(&self) -> Option<usize> {
+        (0..BUCKET_SLOTS).find(|&lane| Bucket::<C>::get(self, lane).print == 0)
+    }
+}

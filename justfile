@@ -20,7 +20,7 @@ doc:
 # The generated documents: docs/cli.md, docs/results.md, docs/figures.
 docs:
     cargo run --release -- help-markdown > docs/cli.md
-    cargo run --release -- lab report --machine amd-epyc-2-cores --scale small --markdown docs/results.md
+    cargo run --release -- lab report --machine amd-epyc-2-cores --scale full --markdown docs/results.md
 
 # All guards on real keys, in two minutes.
 demo:

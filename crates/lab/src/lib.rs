@@ -38,6 +38,7 @@ pub use bench::probe::{ProbePlan, bench_probe};
 pub use bench::put_ns::PutNs;
 pub use bench::read::{Measured, ReadPlan, bench_read};
 pub use bench::readers::{ReadersPlan, ReadersReport, bench_readers};
+pub use bench::rounds::ROUNDS;
 pub use bench::surf_steps::{SurfStep, SurfStepsPlan, surf_steps};
 pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write, bench_writes};
 pub use bound::{BoundPlan, BoundReport, BoundRow, bound};

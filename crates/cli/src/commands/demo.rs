@@ -8,7 +8,7 @@ use trommel::options::FilterTuning;
 use trommel::{GuardKind, Policy};
 use trommel_guards::{ElasticOptions, kinds};
 use trommel_lab::{
-    Dist, FileFormat, Kind, Measured, PartsPlan, ReadPlan, ReadReport, ReadWorkload, Skew,
+    Dist, FileFormat, Kind, Measured, PartsPlan, ROUNDS, ReadPlan, ReadReport, ReadWorkload, Skew,
     TreePlan, bench_read,
 };
 
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             synced: false,
         },
         queries: arguments.queries,
-        rounds: 7,
+        rounds: ROUNDS,
         threads: 1,
         range_width: RANGE_WIDTH,
         pipelined: None,

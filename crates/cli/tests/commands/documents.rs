@@ -33,7 +33,7 @@ fn the_reference_of_the_command_is_current() {
 #[test]
 fn the_results_and_their_figures_are_current() {
     let place = Workplace::new();
-    let report = "lab report --machine amd-epyc-2-cores --scale small --markdown results.md";
+    let report = "lab report --machine amd-epyc-2-cores --scale full --markdown results.md";
     let mut command = place.command(report);
     command.arg("--plans").arg(project().join("plans"));
     command.arg("--records").arg(project().join("records"));

@@ -10,7 +10,7 @@ use std::time::Instant;
 use crate::median::median;
 
 /// Rounds of which the median counts, if no other number is asked for.
-pub(crate) const ROUNDS: usize = 7;
+pub const ROUNDS: usize = 7;
 
 /// Nanoseconds per operation of each side: the medians of the rounds. `run` does all operations of
 /// one side once, and returns their number.
@@ -35,7 +35,7 @@ pub(crate) fn so_many_rounds_ns<E>(
     (sides, rounds): (usize, usize),
     mut run: impl FnMut(usize) -> Result<u64, E>,
 ) -> Result<Vec<Vec<f64>>, E> {
-    let mut times = vec![Vec::with_capacity(rounds); sides];
+    let mut times = vec![Vec::new(); sides];
     for (_, side) in turns(sides, rounds) {
         let start = Instant::now();
         let ops = run(side)?;

@@ -74,7 +74,7 @@ pub struct WritePlan {
     pub threads: usize,
     /// When a write is safe on disk.
     pub sync: SyncPolicy,
-    /// Whether the disk is waited for at all. Else `sync` means nothing.
+    /// Whether the disk is waited for at all. Else `sync` is as never.
     pub synced: bool,
     /// Writes, of all writers together; and keys in the store when it ends.
     pub keys: u64,
@@ -326,7 +326,7 @@ fn options(plan: &WritePlan) -> Options {
         })
         .table_bytes(plan.table_bytes)
         .write_buffer_bytes(plan.write_buffer_bytes)
-        .sync(plan.sync)
+        .sync(if plan.synced { plan.sync } else { SyncPolicy::Never })
         .eager_tombstones(plan.eager_tombstones)
         .learn_questions(false)
 }

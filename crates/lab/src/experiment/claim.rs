@@ -32,7 +32,7 @@ pub struct Claim {
     pub says: String,
     /// Its source: a paper and its section, or this project.
     pub source: String,
-    /// What may be why, if it does not hold, where no run without that cause was made.
+    /// What may be why, if it does not hold or is a tie, where no run without that cause was made.
     pub otherwise: Option<String>,
     /// Why it does not hold, if it holds without that.
     cause: Option<Cause>,
@@ -93,7 +93,7 @@ pub struct ClaimOutcome {
     pub bound: String,
     /// Whether ratios were compared, not values.
     pub is_ratio: bool,
-    /// Of a claim that does not hold: why, or what is thought of it. Empty: nothing is.
+    /// Of a claim that does not hold: why, or what is thought of it, as of a tie. Empty: nothing is.
     pub why: String,
 }
 
@@ -127,7 +127,8 @@ impl Claim {
         let verdict = verdict_of(&pairs);
         let why = match verdict {
             Verdict::DoesNotHold => self.why(rows),
-            _ => String::new(),
+            Verdict::Tie => self.otherwise.clone().unwrap_or_default(),
+            Verdict::Holds | Verdict::NotMeasured => String::new(),
         };
         ClaimOutcome { verdict, pairs, bound: self.bound(), is_ratio: self.than.is_some(), why }
     }
@@ -142,7 +143,8 @@ impl Claim {
         match verdict_of(&self.without(cause).pairs(rows)) {
             Verdict::Holds => format!("{} Without that it holds.", cause.says),
             Verdict::NotMeasured => untested(),
-            Verdict::Tie | Verdict::DoesNotHold => {
+            Verdict::Tie => format!("Unexplained; without this it is a tie: {}", cause.says),
+            Verdict::DoesNotHold => {
                 format!("Unexplained; it does not hold without this either: {}", cause.says)
             }
         }

@@ -361,7 +361,11 @@ fn a_cause_counts_if_the_claim_holds_without_it() {
     };
     assert_eq!(why(&rows(0.01)), "Keys crowd. Without that it holds.");
     assert!(why(&rows(0.3)).starts_with("Unexplained; "), "{}", why(&rows(0.3)));
+    assert!(why(&rows(0.11)).starts_with("Unexplained; without this it is a tie: "));
     assert_eq!(why(&rows(0.3)[..2]), "Untested: Perhaps.", "no run without the cause");
+    let tie = [rate_row("grf", "clustered", 0.11), rate_row("bloom", "clustered", 0.1)];
+    let outcome = outcome_of(claim, &tie);
+    assert_eq!((outcome.verdict, outcome.why.as_str()), (Verdict::Tie, "Perhaps."));
 }
 
 #[test]

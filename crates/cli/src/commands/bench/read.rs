@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use trommel_lab::{
-    Ask, DeletedBy, Deletion, Dist, FilterMemory, Kind, PartsPlan, ReadWorkload, Skew,
+    Ask, DeletedBy, Deletion, Dist, FilterMemory, Kind, PartsPlan, ROUNDS, ReadWorkload, Skew,
 };
 use trommel_lab::{
     ManyReport, Measured, PipelinedReport, ReadPlan, ReadReport, TreePlan, TurnsReport, bench_read,
@@ -55,8 +55,8 @@ pub(crate) struct BenchReadArgs {
     /// once before they are measured.
     #[arg(long, value_name = "SIZE", value_parser = filter_memory)]
     pub(crate) filter_memory: Option<FilterMemory>,
-    /// Past the operating system's cache. (What is measured first is read into the block cache
-    /// alone.)
+    /// Tables past the operating system's cache. (What is measured first is read into the block
+    /// cache alone.)
     #[arg(long)]
     pub(crate) direct: bool,
     /// Ask for stored keys through a queue, too, so many at once, beside one after the other.
@@ -65,8 +65,8 @@ pub(crate) struct BenchReadArgs {
     /// How many threads ask at once, each with a generator of its own from the one seed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) threads: usize,
-    /// How often all is asked. Guards take turns; medians are printed.
-    #[arg(long, value_name = "N", default_value_t = 7)]
+    /// How often each kind is asked. Guards take turns; medians are printed.
+    #[arg(long, value_name = "N", default_value_t = ROUNDS)]
     pub(crate) rounds: usize,
     /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot),
     /// scattered-zipf:S.

@@ -144,7 +144,6 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         elastic: arguments.filter.elastic(),
         threads: arguments.threads,
         sync: match arguments.sync {
-            _ if arguments.no_sync => SyncPolicy::Never,
             SyncName::Always => SyncPolicy::Always,
             SyncName::Interval => SyncPolicy::Interval(INTERVAL),
             SyncName::Never => SyncPolicy::Never,

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use trommel_filters::bits::simd::fastest;
-use trommel_filters::hash::{HashUse, grouped_by, hash_key, scattered};
+use trommel_filters::hash::{HashUse, grouped, hash_key, scattered};
 use trommel_filters::{
     KeyList, Move, Query, RunLocator, RunLocatorSize, RunSlot, SlotSet, Trace, TreePlan, Untraced,
 };
@@ -123,7 +123,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         let known = if self.pages.are_words() {
             self.codec.matches(self.pages.read_word(bucket, trace), print, slots, trace)
         } else {
-            self.codec.matches(self.pages.read(bucket, trace), print, slots, trace)
+            self.codec.matches(self.pages.read_wide(bucket, trace), print, slots, trace)
         };
         if !known {
             self.overflow_matches(bucket, print, slots, trace);
@@ -139,7 +139,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         slots: &mut SlotSet,
         trace: &mut T,
     ) {
-        let lanes = self.lanes(bucket);
+        let lanes = self.held(bucket).lanes;
         if let Some(lanes) = self.overflow.get(&bucket) {
             trace.touch(std::ptr::from_ref(lanes) as usize, size_of::<Lanes>());
         }
@@ -170,23 +170,13 @@ impl<C: BucketCodec> Cuckoo<C> {
         Entry { slot, print: place.print >> (PRINT_BITS - self.codec.print_bits(slot)) }
     }
 
-    /// What a bucket holds.
-    fn lanes(&self, bucket: u32) -> Lanes {
-        self.held(bucket).lanes
-    }
-
     /// What a bucket holds, and whether the overflow table has it.
     #[inline(always)]
     pub(super) fn held(&self, bucket: u32) -> Held {
-        let last_slot = self.codec.last_slot();
-        let value = match self.pages.are_words() {
-            true => u128::from(self.pages.read_word(bucket, &mut Untraced)),
-            false => self.pages.read(bucket, &mut Untraced),
-        };
-        match self.codec.decode(value) {
-            Decoded::Whole(lanes) => Held { lanes, overflowed: false, last_slot },
+        match self.codec.decode(self.pages.read(bucket, &mut Untraced)) {
+            Decoded::Whole(lanes) => Held { lanes, overflowed: false },
             Decoded::Overflowed(named) => {
-                Held { lanes: self.overflowed(bucket, named), overflowed: true, last_slot }
+                Held { lanes: self.overflowed(bucket, named), overflowed: true }
             }
         }
     }
@@ -272,7 +262,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// Puts an entry into a free lane. False: there is none.
     fn put<B: Bucket<C>>(&mut self, bucket: u32, entry: Entry) -> bool {
         let mut held = B::take(self, bucket);
-        let Some(lane) = held.vacancy() else { return false };
+        let Some(lane) = held.vacancy(self.codec.last_slot()) else { return false };
         held.set(lane, entry);
         held.put_back(self, bucket);
         true
@@ -408,13 +398,13 @@ impl<C: BucketCodec> RunLocator for Cuckoo<C> {
         self.note_at(&place, (from, to));
     }
 
-    /// Keys of neighbouring buckets are noted one after the other: each page is copied once, and is
-    /// near while they are.
+    /// Keys of neighbouring buckets are noted one after the other: the page is near, which was
+    /// perhaps just copied. The moves of one key stay in their order.
     fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
         for first in (0..keys.len()).step_by(KEYS_GROUPED_MAX) {
             let nths = first..keys.len().min(first + KEYS_GROUPED_MAX);
             let hashes: Vec<_> = nths.map(|nth| (Self::key_hash(keys.get(nth)), nth)).collect();
-            for some in grouped_by(&hashes, |(hash, _)| hash).chunks(KEYS_AHEAD) {
+            for some in grouped(&hashes, |(hash, _)| hash).chunks(KEYS_AHEAD) {
                 self.note_some(some, of);
             }
         }

@@ -25,14 +25,13 @@ pub(super) trait Bucket<C>: Sized {
     fn set(&mut self, lane: usize, entry: Entry);
 
     /// A lane that holds nothing.
-    fn vacancy(&self) -> Option<usize>;
+    fn vacancy(&self, last_slot: u8) -> Option<usize>;
 }
 
 /// What a bucket holds, and whether the overflow table has its fingerprints.
 pub(super) struct Held {
     pub(super) lanes: Lanes,
     pub(super) overflowed: bool,
-    pub(super) last_slot: u8,
 }
 
 impl<C: BucketCodec> Bucket<C> for Held {
@@ -57,8 +56,8 @@ impl<C: BucketCodec> Bucket<C> for Held {
     }
 
     #[inline(always)]
-    fn vacancy(&self) -> Option<usize> {
-        self.lanes.vacancy(self.last_slot)
+    fn vacancy(&self, last_slot: u8) -> Option<usize> {
+        self.lanes.vacancy(last_slot)
     }
 }
 
@@ -102,7 +101,7 @@ impl<C: BucketCodec> Bucket<C> for OldestHeld {
     }
 
     #[inline(always)]
-    fn vacancy(&self) -> Option<usize> {
+    fn vacancy(&self, _: u8) -> Option<usize> {
         (0..BUCKET_SLOTS).find(|&lane| Bucket::<C>::get(self, lane).print == 0)
     }
 }

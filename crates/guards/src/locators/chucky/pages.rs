@@ -31,8 +31,6 @@ const PADDING: usize = 16;
 pub(super) struct Pages {
     /// Of each clone its own: writing needs no look whether it is shared.
     table: Box<[Arc<[u8]>]>,
-    /// The page of those that nothing was written to.
-    blank: Arc<[u8]>,
     bucket_bits: u32,
     /// Binary logarithm of the buckets of a page.
     page_shift: u32,
@@ -46,8 +44,8 @@ impl Pages {
         let page_shift = (8 * PAGE_BYTES_MAX / bucket_bits as usize).ilog2().min(shift_max);
         let page_bytes = ((bucket_bits as usize) << page_shift).div_ceil(8) + PADDING;
         let blank: Arc<[u8]> = vec![0; page_bytes].into();
-        let table = vec![blank.clone(); buckets.div_ceil(1 << page_shift)].into();
-        Pages { table, blank, bucket_bits, page_shift }
+        let table = vec![blank; buckets.div_ceil(1 << page_shift)].into();
+        Pages { table, bucket_bits, page_shift }
     }
 
     /// Page, first byte and bits before the bucket in that byte.
@@ -86,7 +84,7 @@ impl Pages {
         self.bucket_bits <= SHORT_BUCKET_BITS_MAX
     }
 
-    /// As [`Self::read`]. Requires: buckets are words.
+    /// The bits of a bucket. Requires: buckets are words.
     #[inline(always)]
     pub(super) fn read_word<T: Trace>(&self, bucket: u32, trace: &mut T) -> u64 {
         let (bytes, shift) = self.bytes(bucket, trace);
@@ -97,6 +95,15 @@ impl Pages {
     /// The bits of a bucket.
     #[inline(always)]
     pub(super) fn read<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
+        match self.are_words() {
+            true => u128::from(self.read_word(bucket, trace)),
+            false => self.read_wide(bucket, trace),
+        }
+    }
+
+    /// As above, of buckets of any length.
+    #[inline(always)]
+    pub(super) fn read_wide<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
         let (bytes, shift) = self.bytes(bucket, trace);
         let word = u128::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
         word >> shift & self.mask()
@@ -120,10 +127,12 @@ impl Pages {
         *chunk = word.to_le_bytes();
     }
 
-    /// Bytes of memory: the page table, and all pages but the blank one, shared or not.
+    /// Bytes of memory: the page table and all pages, shared or not.
     pub(super) fn size_bytes(&self) -> usize {
-        let written = self.table.iter().filter(|page| !Arc::ptr_eq(page, &self.blank)).count();
-        size_of_val(&*self.table) + (written + 1) * self.blank.len()
+        let mut pages: Vec<_> = self.table.iter().map(|page| page.as_ptr()).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        size_of_val(&*self.table) + pages.len() * self.table.first().map_or(0, |page| page.len())
     }
 
     /// How many pages are no longer those of `other`.
@@ -175,6 +184,8 @@ mod tests {
         assert_eq!(pages.copied_since(&old), 2);
         assert_eq!(old.read(90_000, &mut Untraced), 0);
         let table = size_of_val(&*old.table);
-        assert_eq!(old.size_bytes(), table + 2 * old.blank.len(), "one page, and the blank one");
+        let sizes = [old.size_bytes(), pages.size_bytes()].map(|bytes| bytes - table);
+        let page_bytes = old.table[0].len();
+        assert_eq!(sizes, [2, 3].map(|pages| pages * page_bytes), "the blank one is one");
     }
 }

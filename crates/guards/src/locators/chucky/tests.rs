@@ -69,6 +69,11 @@ fn buckets_say_what_was_written<C: BucketCodec>(plan: &TreePlan) -> (usize, usiz
     assert!(codec.bucket_bits() <= super::pages::BUCKET_BITS_MAX);
     let blank = codec.encode(&Lanes::empty(codec.last_slot()));
     assert_eq!((blank.value, blank.overflowed), (0, false), "{plan:?}");
+    let oldest = lanes_of(&codec, [codec.last_slot(); BUCKET_SLOTS], 77);
+    let shifted = oldest.prints.iter().zip(codec.oldest_shifts());
+    let bits = shifted.fold(0, |bits, (print, shift)| bits | u128::from(*print) << shift);
+    let encoded = codec.encode(&oldest);
+    assert_eq!((encoded.value, encoded.overflowed), (bits, false), "{plan:?}, the oldest run");
     let combinations = some_combinations(plan.slots());
     let (count, mut whole) = (combinations.len(), 0);
     for (seed, slots) in (0..).zip(combinations) {

@@ -111,7 +111,8 @@ impl<G: Graph> ThreeCellsBuilder<G> {
     /// seed.
     fn filled(hashes: &[u64], seed: u8, graph: G, cells: &Cells) -> Option<Vec<u8>> {
         let key = scattered(seed.into());
-        let mixed = grouped(hashes, |hash| remix(hash, key));
+        let mut mixed = grouped(hashes, |hash| remix(hash, key));
+        mixed.iter_mut().for_each(|hash| *hash = remix(*hash, key));
         let peeled = peel::peel(&graph, mixed)?;
         let mut bytes = vec![0; cells.size_bytes() as usize + TRAILER_BYTES];
         peeled.fill(&graph, cells, &mut bytes);

@@ -64,7 +64,7 @@ impl<F: RunLocator> Pair<F> {
 
     /// Its oldest run has these keys when the filter is made.
     fn of_oldest<B: RunLocatorBuilder<Filter = F>>(plan: &TreePlan, keys: &[Vec<u8>]) -> Self {
-        let (mut builder, last) = (B::new(plan), plan.slots() as u8 - 1);
+        let (mut builder, last) = (B::new(plan), (plan.slots() - 1) as u8);
         keys.iter().for_each(|key| builder.push(key));
         let model = keys.iter().map(|key| (key.clone(), BTreeSet::from([last])));
         Pair { filter: builder.finish(), model: model.collect() }
@@ -138,16 +138,16 @@ fn random_history<B: RunLocatorBuilder>(plan: &TreePlan, keys: usize, steps: usi
     for step in 0..steps {
         // Few keys are drawn often: they get many versions.
         let few = random.below(2) == 0;
-        let key = key(random.below(if few { 1 + keys / 50 } else { keys }));
-        let known: Vec<u8> = pair.model.get(&key).into_iter().flatten().copied().collect();
+        let chosen = key(random.below(if few { 1 + keys / 50 } else { keys }));
+        let known: Vec<u8> = pair.model.get(&chosen).into_iter().flatten().copied().collect();
         match random.below(5) {
-            0..2 => pair.insert(&key, random.below(slots) as u8),
+            0..2 => pair.insert(&chosen, random.below(slots) as u8),
             draw if !known.is_empty() => {
                 let from = known[random.below(known.len())];
                 let to = (draw < 4).then(|| random.below(slots) as u8);
-                pair.shift(&key, from, to.filter(|&to| to != from));
+                pair.shift(&chosen, from, to.filter(|&to| to != from));
             }
-            _ => pair.insert(&key, (slots - 1) as u8),
+            _ => pair.insert(&chosen, (slots - 1) as u8),
         }
         if step % (steps / 4) == steps / 8 {
             pair.check(&format!("{plan:?}, step {step}"));

@@ -244,7 +244,11 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// Notes a key of the oldest run, by its hash. Requires: no other run's was noted yet.
     pub(super) fn note_oldest(&mut self, hash: u64) {
         let place = self.geometry.place(hash);
-        self.insert::<OldestHeld>(&place, self.entry(&place, self.codec.last_slot()));
+        let entry = self.entry(&place, self.codec.last_slot());
+        match self.pages.are_words() {
+            true => self.insert::<OldestHeld<u64>>(&place, entry),
+            false => self.insert::<OldestHeld<u128>>(&place, entry),
+        }
     }
 
     /// Puts a new entry where it finds a place; there is always one.

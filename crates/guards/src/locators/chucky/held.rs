@@ -12,6 +12,8 @@ use trommel_filters::Untraced;
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Entry, Lanes};
 use super::cuckoo::Cuckoo;
+use super::pages::Pages;
+use super::symbol::BucketBits;
 
 /// The bucket of a filter while entries come and go.
 pub(super) trait Bucket<C>: Sized {
@@ -61,21 +63,52 @@ impl<C: BucketCodec> Bucket<C> for Held {
     }
 }
 
-/// The bits of a bucket whose entries are all in the last slot.
-pub(super) struct OldestHeld {
-    bits: u128,
+/// The bits of buckets, as they are read and written.
+pub(super) trait OldestBits: BucketBits {
+    fn read(pages: &Pages, bucket: u32) -> Self;
+
+    fn write(self, pages: &mut Pages, bucket: u32);
+}
+
+impl OldestBits for u64 {
+    #[inline(always)]
+    fn read(pages: &Pages, bucket: u32) -> u64 {
+        pages.read_word(bucket, &mut Untraced)
+    }
+
+    #[inline(always)]
+    fn write(self, pages: &mut Pages, bucket: u32) {
+        pages.write_word(bucket, self);
+    }
+}
+
+impl OldestBits for u128 {
+    #[inline(always)]
+    fn read(pages: &Pages, bucket: u32) -> u128 {
+        pages.read_wide(bucket, &mut Untraced)
+    }
+
+    #[inline(always)]
+    fn write(self, pages: &mut Pages, bucket: u32) {
+        pages.write_wide(bucket, self);
+    }
+}
+
+/// The bits of a bucket whose entries are all in the last slot. Words are for buckets that are.
+pub(super) struct OldestHeld<B> {
+    bits: B,
     shifts: [u8; BUCKET_SLOTS],
     print_mask: u32,
     last_slot: u8,
 }
 
-impl<C: BucketCodec> Bucket<C> for OldestHeld {
+impl<C: BucketCodec, B: OldestBits> Bucket<C> for OldestHeld<B> {
     #[inline(always)]
     fn take(filter: &Cuckoo<C>, bucket: u32) -> Self {
         let codec = filter.codec();
         let last_slot = codec.last_slot();
         OldestHeld {
-            bits: filter.pages.read(bucket, &mut Untraced),
+            bits: B::read(&filter.pages, bucket),
             shifts: codec.oldest_shifts(),
             print_mask: u32::MAX >> (u32::BITS - codec.print_bits(last_slot)),
             last_slot,
@@ -84,20 +117,20 @@ impl<C: BucketCodec> Bucket<C> for OldestHeld {
 
     #[inline(always)]
     fn put_back(&self, filter: &mut Cuckoo<C>, bucket: u32) {
-        filter.pages.write(bucket, self.bits);
+        self.bits.write(&mut filter.pages, bucket);
     }
 
     #[inline(always)]
     fn get(&self, lane: usize) -> Entry {
-        let print = (self.bits >> self.shifts[lane]) as u32 & self.print_mask;
+        let print = (self.bits >> u32::from(self.shifts[lane])).low() & self.print_mask;
         Entry { slot: self.last_slot, print }
     }
 
     #[inline(always)]
     fn set(&mut self, lane: usize, entry: Entry) {
         debug_assert!(entry.slot == self.last_slot && entry.print != 0, "{entry:?}");
-        let kept = self.bits & !(u128::from(self.print_mask) << self.shifts[lane]);
-        self.bits = kept | u128::from(entry.print) << self.shifts[lane];
+        let changed = Bucket::<C>::get(self, lane).print ^ entry.print;
+        self.bits = self.bits ^ B::low_of(u128::from(changed)) << u32::from(self.shifts[lane]);
     }
 
     #[inline(always)]

@@ -56,6 +56,10 @@ impl Pages {
         ((bucket >> self.page_shift) as usize, (bit / 8) as usize, bit % 8)
     }
 
+    fn word_mask(&self) -> u64 {
+        u64::MAX >> (u64::BITS - self.bucket_bits)
+    }
+
     fn mask(&self) -> u128 {
         u128::MAX >> (u128::BITS - self.bucket_bits)
     }
@@ -89,7 +93,7 @@ impl Pages {
     pub(super) fn read_word<T: Trace>(&self, bucket: u32, trace: &mut T) -> u64 {
         let (bytes, shift) = self.bytes(bucket, trace);
         let word = u64::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
-        word >> shift & (u64::MAX >> (u64::BITS - self.bucket_bits))
+        word >> shift & self.word_mask()
     }
 
     /// The bits of a bucket.
@@ -112,19 +116,38 @@ impl Pages {
     /// Writes a bucket. Requires: no more bits than it has.
     #[inline(always)]
     pub(super) fn write(&mut self, bucket: u32, value: u128) {
+        match self.are_words() {
+            true => self.write_word(bucket, value as u64),
+            false => self.write_wide(bucket, value),
+        }
+    }
+
+    /// As above. Requires: buckets are words.
+    #[inline(always)]
+    pub(super) fn write_word(&mut self, bucket: u32, value: u64) {
+        let (mask, (page, byte, shift)) = (self.word_mask(), self.place(bucket));
+        debug_assert!(value & !mask == 0, "{value:x} has more than {} bits", self.bucket_bits);
+        let chunk = self.own(page)[byte..].first_chunk_mut().expect("pages are padded");
+        *chunk = (u64::from_le_bytes(*chunk) & !(mask << shift) | value << shift).to_le_bytes();
+    }
+
+    /// As above, of buckets of any length.
+    #[inline(always)]
+    pub(super) fn write_wide(&mut self, bucket: u32, value: u128) {
         let (mask, (page, byte, shift)) = (self.mask(), self.place(bucket));
         debug_assert!(value & !mask == 0, "{value:x} has more than {} bits", self.bucket_bits);
-        let are_words = self.are_words();
-        let page = Arc::make_mut(&mut self.table[page]);
-        if are_words {
-            let chunk = page[byte..].first_chunk_mut().expect("pages are padded");
-            let word = u64::from_le_bytes(*chunk) & !((mask as u64) << shift);
-            *chunk = (word | (value as u64) << shift).to_le_bytes();
-            return;
+        let chunk = self.own(page)[byte..].first_chunk_mut().expect("pages are padded");
+        *chunk = (u128::from_le_bytes(*chunk) & !(mask << shift) | value << shift).to_le_bytes();
+    }
+
+    /// A page to write to, copied if another clone holds it. (`Arc::make_mut` is a call.)
+    #[inline(always)]
+    fn own(&mut self, page: usize) -> &mut [u8] {
+        let page = &mut self.table[page];
+        if Arc::strong_count(page) > 1 {
+            copy(page);
         }
-        let chunk = page[byte..].first_chunk_mut().expect("pages are padded");
-        let word = u128::from_le_bytes(*chunk) & !(mask << shift) | value << shift;
-        *chunk = word.to_le_bytes();
+        Arc::get_mut(page).expect("no other clone holds it")
     }
 
     /// Bytes of memory: the page table and all pages, shared or not.
@@ -140,6 +163,12 @@ impl Pages {
     pub(super) fn copied_since(&self, other: &Pages) -> usize {
         self.table.iter().zip(&*other.table).filter(|(own, old)| !Arc::ptr_eq(own, old)).count()
     }
+}
+
+#[cold]
+#[inline(never)]
+fn copy(page: &mut Arc<[u8]>) {
+    *page = Arc::from(&page[..]);
 }
 
 #[cfg(test)]

@@ -90,8 +90,8 @@ pub fn scattered(nth: u64) -> u64 {
 /// As many bits of a hash as [`grouped`] sorts by.
 const GROUP_BITS: u32 = 9;
 
-/// Items, roughly sorted by their hashes: by the high bits. Those of one hash stay in their order. A
-/// user of the result stays in few places of memory.
+/// Items, roughly sorted by their hashes: by the high bits. Those of one hash stay in their order.
+/// A user of the result stays in few places of memory.
 #[inline]
 pub fn grouped<T: Copy + Default>(items: &[T], hash: impl Fn(T) -> u64) -> Vec<T> {
     let group = |item: T| (hash(item) >> (u64::BITS - GROUP_BITS)) as usize;

@@ -153,7 +153,7 @@ pub trait RunLocator: Clone + Send + Sync {
     /// ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 
-    /// As `note` for all of these keys, those of equal ones in their order. `of`: how the nth moves.
+    /// As `note` for all of these keys, equal ones in their order. `of`: how the nth moves.
     fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
         for (nth, key) in keys.iter().enumerate() {
             let (from, to) = of(nth);

@@ -93,7 +93,7 @@ pub struct ClaimOutcome {
     pub bound: String,
     /// Whether ratios were compared, not values.
     pub is_ratio: bool,
-    /// Of a claim that does not hold: why, or what is thought of it, as of a tie. Empty: nothing is.
+    /// Of a claim that does not hold: why, or what is thought of it, as of a tie. Empty: nothing.
     pub why: String,
 }
 

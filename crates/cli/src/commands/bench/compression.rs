@@ -50,7 +50,7 @@ pub(crate) struct BenchCompressionArgs {
     /// Entries that the scan of a round reads.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     scan_entries: usize,
-    /// Rounds. In each every store has its turn.
+    /// Rounds of all stores. In each they take turns.
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: usize,
     /// Memory for blocks that were read.

@@ -68,7 +68,7 @@ pub(crate) struct BenchValuesArgs {
     /// Bytes of values that gets read in a round, of each kind of gets.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
     get_bytes: usize,
-    /// Rounds. In each every store has its turn.
+    /// Rounds of all stores. In each they take turns.
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
     /// Memory for what was read.

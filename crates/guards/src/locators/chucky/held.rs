@@ -4,7 +4,7 @@
 //! OldestHeld   read: as it is    bits, lanes by their shifts  written: as it is
 //! ```
 //! While a filter is made of the oldest run alone, its buckets have one code, which is zeros. Then
-//! a key costs a third of what it does later.
+//! nothing is decoded or encoded.
 //!
 //! Invariant: `OldestHeld` is only for filters whose entries are all in the last slot.
 
@@ -63,7 +63,7 @@ impl<C: BucketCodec> Bucket<C> for Held {
     }
 }
 
-/// The bits of buckets, as they are read and written.
+/// The bits of a bucket, as a page has them.
 pub(super) trait OldestBits: BucketBits {
     fn read(pages: &Pages, bucket: u32) -> Self;
 
@@ -94,7 +94,8 @@ impl OldestBits for u128 {
     }
 }
 
-/// The bits of a bucket whose entries are all in the last slot. Words are for buckets that are.
+/// The bits of a bucket whose entries are all in the last slot. Requires: for `u64`, buckets are
+/// words (see [`Pages::are_words`]).
 pub(super) struct OldestHeld<B> {
     bits: B,
     shifts: [u8; BUCKET_SLOTS],

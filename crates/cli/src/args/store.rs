@@ -167,6 +167,25 @@ pub(crate) fn options_for_whole() -> Options {
     options.background(Background::Stepped).create_if_missing(false)
 }
 
+/// A store whose files are copied.
+pub(crate) enum WholeStore {
+    Opened(Db),
+    /// Beside the process that has it open.
+    Followed(Follower),
+}
+
+/// A store to copy as a whole, whoever has it open.
+pub(crate) fn open_or_follow_whole(folder: &Path) -> trommel::Result<WholeStore> {
+    match open_whole(folder) {
+        Err(error) if is_anothers(&error) => {
+            let store = Db::follow(folder, FollowOptions::new().options(options_for_whole()))?;
+            tell_of(&store);
+            Ok(WholeStore::Followed(store))
+        }
+        opened => opened.map(WholeStore::Opened),
+    }
+}
+
 /// Whether a store can be read along that cannot be opened.
 pub(crate) fn is_anothers(error: &trommel::Error) -> bool {
     match error {

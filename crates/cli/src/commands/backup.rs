@@ -9,7 +9,7 @@ use serde_json::json;
 use trommel::backup::{Backups, Generation, Unlogged, Until};
 use trommel::{Background, Options};
 
-use crate::args::store::open_whole;
+use crate::args::store::{WholeStore, open_or_follow_whole, open_whole};
 use crate::output::progress::CallBar;
 use crate::output::table::{TextTable, bytes, counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
@@ -90,25 +90,23 @@ fn moment(text: &str) -> Result<Until, String> {
 }
 
 pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let db = open_whole(&arguments.db)?;
-    let backups = Backups::in_folder(&arguments.backups)?;
     if arguments.changes {
-        let shipped = backups.ship(&db)?;
-        db.close()?;
-        let (from, to, size) = (shipped.from, shipped.to, shipped.bytes);
-        match json {
-            true => {
-                let told = json!({ "ok": true, "from": from, "to": to, "bytes": size });
-                writeln!(out, "{told}")?;
-            }
-            false => writeln!(out, "changes behind write {from} up to {to}: {}", bytes(size))?,
-        }
-        return Ok(Status::Fine);
+        return ship(arguments, json, out);
     }
+    let store = open_or_follow_whole(&arguments.db)?;
+    let backups = Backups::in_folder(&arguments.backups)?;
     let mut bar = CallBar::new("storing");
-    let generation = backups.back_up_with_progress(&db, &mut bar.hear())?;
+    let generation = match &store {
+        WholeStore::Opened(db) => backups.back_up_with_progress(db, &mut bar.hear()),
+        WholeStore::Followed(store) => {
+            backups.back_up_followed_with_progress(store, &mut bar.hear())
+        }
+    }?;
     drop(bar);
-    db.close()?;
+    match store {
+        WholeStore::Opened(db) => db.close()?,
+        WholeStore::Followed(store) => store.close()?,
+    }
     if json {
         writeln!(out, "{}", json!({ "ok": true, "generation": as_json(&generation) }))?;
     } else {
@@ -116,6 +114,22 @@ pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -
         let (number, sequence) = (generation.number, generation.sequence);
         let files = counted(files, "file");
         writeln!(out, "generation {number}, up to write {sequence}: {files}, {size}")?;
+    }
+    Ok(Status::Fine)
+}
+
+/// Stores the changes since the last generation.
+fn ship(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let db = open_whole(&arguments.db)?;
+    let shipped = Backups::in_folder(&arguments.backups)?.ship(&db)?;
+    db.close()?;
+    let (from, to, size) = (shipped.from, shipped.to, shipped.bytes);
+    match json {
+        true => {
+            let told = json!({ "ok": true, "from": from, "to": to, "bytes": size });
+            writeln!(out, "{told}")?;
+        }
+        false => writeln!(out, "changes behind write {from} up to {to}: {}", bytes(size))?,
     }
     Ok(Status::Fine)
 }

@@ -35,6 +35,7 @@ pub(crate) fn run(arguments: &ScanArgs, json: bool, out: &mut dyn Write) -> Outc
     let bounds = arguments.range.bounds()?;
     let db = arguments.range.store.read(GuardKind::Open)?;
     let scan = db.range(bounds)?;
+    let scan = if arguments.keys_only { scan.keys_only() } else { scan };
     let limit = arguments.limit.unwrap_or(usize::MAX);
     // Entries on the terminal are progress enough.
     let is_seen = std::io::stdout().is_terminal();

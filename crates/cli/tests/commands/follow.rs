@@ -51,6 +51,33 @@ fn a_checkpoint_is_made_beside_a_writer() {
 }
 
 #[test]
+fn a_generation_is_stored_beside_a_writer() {
+    let place = Workplace::new();
+    let db = held(&place);
+    db.put("long", vec![b'x'; 1 << 20]).and_then(|()| db.flush()).expect("writes");
+    for (round, text) in [(1, "once"), (2, "twice")] {
+        db.put("turn", text).and_then(|()| db.sync()).expect("writes");
+        let told = place.run("backup --db s kept --json").json(0);
+        assert_eq!(told["generation"]["number"], round);
+    }
+    place.run("backup --db s kept --changes").fails(3, &["another process"]);
+    db.put("turn", "thrice").expect("puts");
+    db.close().expect("closes");
+    assert_eq!(place.run("backups kept --verify --json").json(0)["damage"], serde_json::json!([]));
+    for (round, text) in [(1, "once\n"), (2, "twice\n")] {
+        place.run(&format!("restore kept r{round} --generation {round}")).with_status(0);
+        assert_eq!(place.run(&format!("get --db r{round} turn")).with_status(0), text);
+        place.run(&format!("get --db r{round} long --out long{round}")).with_status(0);
+        let long = std::fs::read(place.path(&format!("long{round}"))).expect("written");
+        assert!(long == vec![b'x'; 1 << 20]);
+        let sieve = format!("get --db r{round} --keyspace other sieve");
+        assert_eq!(place.run(&sieve).with_status(0), "sifts\n");
+        place.run(&format!("put --db r{round} turn again")).with_status(0);
+        place.run(&format!("verify --db r{round}")).with_status(0);
+    }
+}
+
+#[test]
 fn processes_that_read_along_answer_as_the_writer_did() {
     let place = Workplace::new();
     for seed in 5..9 {
@@ -62,6 +89,7 @@ fn processes_that_read_along_answer_as_the_writer_did() {
         let count = |name: &str| followers.iter().map(move |it| it[name].as_u64()).min().flatten();
         assert_eq!(followers.len(), 3);
         assert!(count("answers") > Some(1000) && count("moments") > Some(20), "{report}");
+        assert!(count("long") > Some(10), "{report}");
         assert!(report["acknowledged"].as_u64() > Some(1000), "{report}");
     }
     place.run("stress --followers 3").fails(2, &["--kills"]);

@@ -35,6 +35,8 @@ fn a_checkpoint_is_a_store_of_its_own() {
 #[test]
 fn a_store_that_is_lost_comes_back_from_its_backups() {
     let place = loaded();
+    place.file("long", vec![b'x'; 1 << 20]);
+    place.run("put --db s long --file long").with_status(0);
     let everything = |store: &str| place.run(&format!("scan --db {store}")).with_status(0);
     let first = place.run("backup --db s kept --json").json(0);
     assert_eq!(first["generation"]["number"], 1);

@@ -1,6 +1,34 @@
-//! Large values, as a user measures them: `bench values`.
+//! Large values: put from files, read into files, measured by `bench values`.
 
-use crate::common::Workplace;
+use crate::common::{Workplace, flip_bit};
+
+/// Bytes that no packing shrinks.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[test]
+fn a_file_is_put_and_comes_back_and_keys_alone_need_no_value() {
+    let place = Workplace::new();
+    let long = noise(3 << 20);
+    place.file("long", &long);
+    place.run("put --db s drum --file long").with_status(0);
+    place.run("put --db s grain falls").with_status(0);
+    place.run("get --db s drum --out back").with_status(0);
+    assert!(std::fs::read(place.path("back")).expect("written") == long);
+    assert_eq!(place.run("scan --db s --keys-only").with_status(0), "drum\ngrain\n");
+    place.run("compact --db s").with_status(0);
+    flip_bit(&place.largest_file("s", ".value"), 1 << 20);
+    assert_eq!(place.run("scan --db s --keys-only").with_status(0), "drum\ngrain\n");
+    place.run("scan --db s").fails(3, &["damaged", ".value"]);
+    place.run("get --db s drum --out again").fails(3, &["damaged", ".value"]);
+    place.run("put --db s drum --file nowhere").fails(3, &["nowhere"]);
+}
 
 const SMALL: &str = "bench values --value-bytes 4KiB,40KiB --data-bytes 1MiB --get-bytes 200KiB \
                      --rounds 2 --write-buffer 64KiB";

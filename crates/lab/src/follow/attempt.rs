@@ -12,6 +12,8 @@ use crate::keys::rng::{Rng, scramble};
 pub(super) const LAST: &[u8] = b"#";
 /// Keys of a key space.
 pub(super) const KEYS: u64 = 600;
+/// A put of so many bytes is apart in every life of the writer, or more are.
+pub(super) const APART_BYTES: usize = 1024;
 /// So many attempts go into one key space before another takes its place.
 const GENERATION: u64 = 1500;
 
@@ -67,8 +69,8 @@ pub(super) fn acts(seed: u64, attempt: u64) -> Vec<(Space, Act)> {
         let (key, text) = (key_of(&mut rng), format!("{attempt}.{place} "));
         let act = match rng.below(100) {
             0..60 => Act::Put(key, text.repeat(1 + rng.below(40) as usize).into_bytes()),
-            60..62 => Act::Put(key, text.repeat(400).into_bytes()),
-            62..78 => Act::Delete(key),
+            60..64 => Act::Put(key, text.repeat(400).into_bytes()),
+            64..78 => Act::Delete(key),
             78..98 => Act::Merge(key, text.into_bytes()),
             _ => {
                 let from = rng.below(KEYS);

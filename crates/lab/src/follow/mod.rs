@@ -61,6 +61,8 @@ pub struct FollowRole {
 pub struct FollowerReport {
     /// Answers that were compared.
     pub answers: u64,
+    /// Values among them that were long enough to be apart.
+    pub long: u64,
     /// Numbers at which the store was looked at.
     pub moments: u64,
     /// Looks at a moment that the follower had gone on from.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use trommel::merge_operators::Concat;
 use trommel::{Db, Error, FollowOptions, Follower, KeyspaceOptions, Moment, Options, Snapshot};
 
-use super::attempt::{KEYS, LAST, Model, Space, key};
+use super::attempt::{APART_BYTES, KEYS, LAST, Model, Space, key};
 use super::ledger::{Done, END, LAST_OF_ALL, Ledger};
 use super::writer::STORE;
 use super::{FollowRole, FollowerReport};
@@ -156,6 +156,7 @@ impl Reader {
         ] {
             let Some(found) = self.unless_gone(found)? else { return Ok(()) };
             self.report.answers += 1 + found.len() as u64;
+            found.iter().for_each(|(_, value)| self.note_length(value));
             if found != expected {
                 let (found, expected) = (found.len(), expected.len());
                 return Err(format!(
@@ -181,6 +182,7 @@ impl Reader {
     ) -> Checked {
         let Some(found) = self.unless_gone(snapshot.get(&key))? else { return Ok(()) };
         self.report.answers += 1;
+        found.iter().for_each(|value| self.note_length(value));
         let expected = model.get(space, &key);
         if found.as_deref() == expected {
             return Ok(());
@@ -190,6 +192,11 @@ impl Reader {
         };
         let (found, expected) = (short(found.as_deref()), short(expected));
         Err(format!("{} is {found:?}, and should be {expected:?}", key.escape_ascii()))
+    }
+
+    /// Operands that were merged may be as long, and are not apart: they are few.
+    fn note_length(&mut self, value: &[u8]) {
+        self.report.long += u64::from(value.len() >= APART_BYTES);
     }
 
     /// None: what it needs was removed. That is told, and no wrong answer.

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use trommel::merge_operators::Concat;
-use trommel::{
-    Background, Batch, Db, Environment, GuardKind, Keyspace, KeyspaceOptions, Options, SyncPolicy,
-};
+use trommel::{Batch, Db, Environment, GuardKind, Keyspace, KeyspaceOptions, Options};
 
 use super::FollowRole;
-use super::attempt::{Act, LAST, Space, acts};
+use super::attempt::{APART_BYTES, Act, LAST, Space, acts};
 use super::faulty::{Failure, Faults, FaultyDisk};
 use super::ledger::{Appender, Done, END, LAST_OF_ALL, Ledger};
 use crate::error::{LabError, Result};
 use crate::keys::rng::{Rng, scramble};
+use crate::kill::options_of_a_life;
 
 /// The folder of the store.
 pub(super) const STORE: &str = "store";
@@ -56,24 +55,22 @@ pub(super) fn run(role: &FollowRole) -> Result<()> {
     ledger.add(done).map_err(told)
 }
 
+/// Any guard, policy, granularity and packing, and always values apart.
 fn options(rng: &mut Rng) -> Options {
-    let interval = std::time::Duration::from_millis(20);
-    let policies = [SyncPolicy::Never, SyncPolicy::Always, SyncPolicy::Interval(interval)];
-    let guards = ["grf", "blocked-bloom", "none"];
-    let guard: GuardKind = guards[rng.place(guards.len())].parse().unwrap_or(GuardKind::Grf);
-    Options::new()
-        .guard(guard)
-        .sync(policies[rng.place(policies.len())])
-        .background(Background::Threads(2))
-        .write_buffer_bytes(64 << 10)
-        .value_threshold(4 << 10)
-        .size_ratio(4)
+    options_of_a_life(rng)
+        .value_threshold([256, APART_BYTES][rng.place(2)])
         .merge_operator(Concat::new(""))
 }
 
+/// Key spaces that take each other's place have guards in turn.
 fn keyspace(db: &Db, space: Space) -> trommel::Result<Keyspace> {
-    let options = KeyspaceOptions::new().write_buffer_bytes(32 << 10);
-    db.keyspace(space.name(), options.merge_operator(Concat::new("")))
+    let guards = trommel_guards::all_guards();
+    let guard = match space {
+        Space::Passing(number) => guards[number as usize % guards.len()],
+        Space::Default | Space::Other => GuardKind::Grf,
+    };
+    let options = KeyspaceOptions::new().write_buffer_bytes(32 << 10).guard(guard);
+    db.keyspace(space.name(), options.value_threshold(256).merge_operator(Concat::new("")))
 }
 
 /// Writes an attempt as one batch. An error: it was refused.

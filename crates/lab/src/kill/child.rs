@@ -109,7 +109,7 @@ struct Victim<'p> {
 }
 
 /// The options of an opening: small buffers, so that flushes and merges are many.
-pub(super) fn options(rng: &mut Rng) -> Options {
+pub(crate) fn options(rng: &mut Rng) -> Options {
     let interval = SyncPolicy::Interval(Duration::from_millis(5));
     Options::new()
         .size_ratio([2, 3, 4, 10][rng.place(4)])

@@ -30,6 +30,7 @@ use serde::Serialize;
 use crate::error::LabError;
 use crate::keys::rng::{Rng, scramble};
 use crate::progress::Progress;
+pub(crate) use child::options as options_of_a_life;
 pub use child::{Lie, VictimPlan, run_victim};
 use lane_models::LaneModels;
 use session::Aim;

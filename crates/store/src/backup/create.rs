@@ -21,6 +21,7 @@ use super::stored::{Summed, path_of};
 use crate::db::Db;
 use crate::entries::checksum;
 use crate::error::{Error, Result};
+use crate::follow::Follower;
 use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
@@ -41,28 +42,57 @@ pub(super) fn back_up(
     environment: &Environment,
     listener: &mut OnProgress<'_>,
 ) -> Result<Generation> {
+    // What is in memory would be stored anew by each generation. If it cannot, it is stored.
+    let _ = db.flush();
+    let mut give = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
+        db.give_files(upload, NUMBERS_LATER, told)
+    };
+    heard(objects, environment, listener, &mut give)
+}
+
+/// As above, of a store that another process writes: as the follower shows it now.
+pub(super) fn back_up_followed(
+    objects: &dyn ObjectStore,
+    follower: &Follower,
+    environment: &Environment,
+    listener: &mut OnProgress<'_>,
+) -> Result<Generation> {
+    let mut give = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
+        follower.give_files(upload, NUMBERS_LATER, told)
+    };
+    heard(objects, environment, listener, &mut give)
+}
+
+/// Gives an upload all files of a store. Gives the number of its last write.
+type Give<'g> = dyn FnMut(&mut Upload<'_, '_, '_>, &mut OnProgress<'_>) -> Result<u64> + 'g;
+
+fn heard(
+    objects: &dyn ObjectStore,
+    environment: &Environment,
+    listener: &mut OnProgress<'_>,
+    give: &mut Give<'_>,
+) -> Result<Generation> {
     let listener = Listener::new(listener);
-    let made = make(objects, db, environment, &listener);
+    let made = make(objects, environment, &listener, give);
     // A store of objects knows no other errors than those of its disk.
     made.map_err(|error| if listener.has_refused.get() { Error::Cancelled } else { error })
 }
 
 fn make(
     objects: &dyn ObjectStore,
-    db: &Db,
     environment: &Environment,
     listener: &Listener<'_, '_>,
+    give: &mut Give<'_>,
 ) -> Result<Generation> {
     let milliseconds = environment.clock.since_epoch().as_millis() as u64;
     let known = generation::all(objects)?;
     let number = known.last().map_or(1, |newest| newest.number + 1);
-    // What is in memory would be stored anew by each generation. If it cannot, it is stored.
-    let _ = db.flush();
     let mut upload = Upload::new(objects, &known, listener)?;
-    let sequence = db.give_files(&mut upload, NUMBERS_LATER, &mut |now| listener.tell(now))?;
+    let sequence = give(&mut upload, &mut |now| listener.tell(now))?;
     for name in upload.own.list()? {
         let object = format!("own-{number:06}-{name}");
-        let file = store(objects, &upload.own, (name, object), listener)?;
+        let source = reader_of(&upload.own, &name, None)?;
+        let file = store(objects, (name, object), source, listener)?;
         upload.files.push(file);
     }
     let files = upload.files;
@@ -138,35 +168,52 @@ impl Target for Upload<'_, '_, '_> {
         &self.own
     }
 
-    fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
-        let file = from.open_file(&name)?;
-        let object = object_of(&name, &file).map_err(Error::io(from.path_of(&name)))?;
+    fn take(
+        &mut self,
+        from: &OpenFolder,
+        name: String,
+        open: Option<&Arc<dyn ReadAt>>,
+    ) -> Result<()> {
+        let source = reader_of(from, &name, open)?;
+        let object = object_of(&name, &source).map_err(Error::io(from.path_of(&name)))?;
         let taken = match self.known.get(&object) {
             Some(known) => StoredFile { name, ..known.clone() },
-            None => store(self.objects, from, (name, object), self.listener)?,
+            None => store(self.objects, (name, object), source, self.listener)?,
         };
         self.files.push(taken);
         Ok(())
     }
 }
 
+/// Reads a file of a folder, as long as it is now.
+fn reader_of(
+    from: &OpenFolder,
+    name: &str,
+    open: Option<&Arc<dyn ReadAt>>,
+) -> Result<FileReader> {
+    let file = match open {
+        Some(open) => Arc::clone(open),
+        None => from.open_file(name)?,
+    };
+    FileReader::new(file).map_err(Error::io(from.path_of(name)))
+}
+
 /// The object of a file that has a number.
-fn object_of(name: &str, file: &Arc<dyn ReadAt>) -> std::io::Result<String> {
-    let len = file.size()?;
+fn object_of(name: &str, file: &FileReader) -> std::io::Result<String> {
+    let len = file.len();
     let mut end = vec![0; len.min(END_BYTES) as usize];
     file.read_at(len - end.len() as u64, &mut end)?;
     let (number, kind) = name.split_once('.').unwrap_or((name, ""));
     Ok(format!("{number}-{len}-{:08x}.{kind}", checksum::crc32c(&end)))
 }
 
-/// Stores a file of a folder.
+/// Stores a file.
 fn store(
     objects: &dyn ObjectStore,
-    from: &OpenFolder,
     (name, object): (String, String),
+    source: FileReader,
     listener: &Listener<'_, '_>,
 ) -> Result<StoredFile> {
-    let source = FileReader::new(from.open_file(&name)?).map_err(Error::io(from.path_of(&name)))?;
     let bytes = source.len();
     let mut source = Summed::new(Asking { source, listener });
     let put = objects.put(&object, bytes, &mut source);

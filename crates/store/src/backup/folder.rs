@@ -141,9 +141,14 @@ impl FileReader {
         Ok(FileReader { file, at: 0, len })
     }
 
-    /// Bytes of the file.
+    /// Bytes of the file, when it was opened.
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Fills the buffer from a place on.
+    pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_at(offset, buffer)
     }
 }
 

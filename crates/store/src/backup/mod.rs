@@ -26,6 +26,7 @@ use std::path::Path;
 
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::follow::Follower;
 use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::sync::{Arc, Mutex, lock};
@@ -112,6 +113,30 @@ impl Backups {
     ) -> Result<Generation> {
         let _turn = lock(&self.turn);
         create::back_up(&*self.objects, db, &self.environment, listener)
+    }
+
+    /// As [`back_up`](Backups::back_up), of a store that another process writes: as the follower
+    /// shows it now. The writer knows nothing of it. What it has in memory is stored anew by each
+    /// generation.
+    ///
+    /// # Errors
+    /// As there. `Gone`: a file was removed meanwhile, and not all could be kept open; catch up,
+    /// and try again.
+    pub fn back_up_followed(&self, follower: &Follower) -> Result<Generation> {
+        self.back_up_followed_with_progress(follower, &mut unheard)
+    }
+
+    /// As above, and tells how many tables of how many it has.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it; and as there.
+    pub fn back_up_followed_with_progress(
+        &self,
+        follower: &Follower,
+        listener: &mut OnProgress<'_>,
+    ) -> Result<Generation> {
+        let _turn = lock(&self.turn);
+        create::back_up_followed(&*self.objects, follower, &self.environment, listener)
     }
 
     /// All generations, the oldest first.

@@ -89,9 +89,9 @@ impl Keyspace {
         get::get_if_cached(&self.engine, key.as_ref())
     }
 
-    /// Whether a key has a value.
+    /// Whether a key has a value. One that is apart is not read.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        get::has(&self.engine, key.as_ref())
     }
 
     /// The values of many keys at one moment, each as [`get`](Keyspace::get) gives it, in the order

@@ -57,9 +57,10 @@ impl Snapshot {
         get::get_cached_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
-    /// Whether a key had a value.
+    /// Whether a key had a value. One that is apart is not read.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        let version = self.tree.current.pin();
+        get::has_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
     /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the

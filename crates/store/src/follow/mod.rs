@@ -370,6 +370,23 @@ impl Follower {
         checkpoint::of_followed(&**storage, (&trees, layout, moment.at), dir.as_ref(), steps)
     }
 
+    /// Gives a target the files of the store as it is shown now, which goes on after so many
+    /// numbers. Gives the number of the last write that it has.
+    pub(crate) fn give_files(
+        &self,
+        target: &mut dyn checkpoint::Target,
+        numbers_later: u64,
+        listener: &mut OnProgress<'_>,
+    ) -> Result<u64> {
+        let _call = self.following.ground.folder.life().enter()?;
+        let moment = self.moment()?;
+        let trees: Vec<_> = moment.view.trees.values().map(Arc::clone).collect();
+        let (layout, steps) = (moment.view.layout.as_ref().clone(), &mut Steps::new(listener));
+        let followed = (&*trees, layout, moment.at);
+        checkpoint::fill_of_followed(followed, target, numbers_later, steps)?;
+        Ok(moment.at.0)
+    }
+
     /// The store's folder, by the path that it was opened with.
     pub fn path(&self) -> PathBuf {
         self.following.ground.folder.path().to_path_buf()

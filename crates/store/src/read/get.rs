@@ -61,6 +61,32 @@ pub(crate) fn reader_at(
     })
 }
 
+/// Whether a key has a value now.
+pub(crate) fn has(tree: &OpenTree, key: &[u8]) -> Result<bool> {
+    tree.counters.gets.time(tree.timing(), || {
+        let version = tree.current.pin();
+        has_at(tree, &version, key, tree.snapshots.visible())
+    })
+}
+
+/// Whether a key had a value, at a number as for `get_at`. One that is apart is not read.
+pub(crate) fn has_at(
+    tree: &OpenTree,
+    version: &Version,
+    key: &[u8],
+    at: Sequence,
+) -> Result<bool> {
+    let found = with_found((tree, version), key, at, |query, found, costs| {
+        let found = match found.kind {
+            Kind::PutApart => Some(found.value),
+            Kind::PutApartWithExpiry => found.value.unless_expired(&*tree.env.clock),
+            _ => tree.value_of(query, found, costs)?,
+        };
+        Ok(found.map(drop))
+    });
+    Ok(found?.is_some())
+}
+
 /// As `get`, if the disk need not be read. None: it need. Then nothing is counted, as if the key
 /// had not been asked for.
 pub(crate) fn get_if_cached(tree: &OpenTree, key: &[u8]) -> Option<Result<Option<Value>>> {

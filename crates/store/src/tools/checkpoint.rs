@@ -54,27 +54,13 @@ pub(crate) fn checkpoint(
 /// These give copies of their files, and no second names: nothing is sealed for it.
 pub(crate) fn of_followed(
     storage: &dyn Storage,
-    (trees, layout, last): (&[Arc<OpenTree>], StoreLayout, Sequence),
+    followed: Followed<'_>,
     dir: &Path,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     let (folder, _lock) = take_new_folder(storage, dir)?;
-    let pinned = |tree: &Arc<OpenTree>| (Arc::clone(tree), tree.current.hold());
-    let trees: Vec<_> = trees.iter().map(pinned).collect();
-    // Logs and new value files have numbers that no edit tells of.
-    let values = trees.iter().flat_map(|(_, version)| version.value_files().into_keys());
-    let after = values.chain([layout.logs.newest]).max().unwrap_or_default() + 1;
-    let number = after.max(layout.next_file());
     let mut made = Made::in_folder(folder);
-    for (tree, version) in &trees {
-        let tables = version.files().map(|table| (table_name(table.file()), table.reader()));
-        made.open.extend(tables.map(|(name, open)| (name, Arc::clone(open))));
-        for (number, (file, _)) in version.value_files() {
-            let open = file.reader(&tree.table_files.files)?;
-            made.open.insert(value_name(number), Arc::clone(open));
-        }
-    }
-    let filled = fill_with(Moment { last, trees, layout }, number, &mut made, 0, steps);
+    let filled = fill_of_followed(followed, &mut made, 0, steps);
     if filled.is_err() {
         made.remove();
     }
@@ -108,16 +94,23 @@ pub(crate) trait Target {
     /// This file of the folder is about to be written.
     fn begin(&mut self, _name: String) {}
 
-    /// Takes a file of the store, which stays as it is meanwhile.
-    fn take(&mut self, from: &OpenFolder, name: String) -> Result<()>;
+    /// Takes a file of the store, which stays as it is meanwhile. `open`: it may have no name any
+    /// more, or grow, so that a copy is to be made.
+    fn take(
+        &mut self,
+        from: &OpenFolder,
+        name: String,
+        open: Option<&Arc<dyn ReadAt>>,
+    ) -> Result<()>;
 }
+
+/// Trees that another process writes, how they belong together, and the newest write to be seen.
+pub(crate) type Followed<'t> = (&'t [Arc<OpenTree>], StoreLayout, Sequence);
 
 /// What was created in the folder, in order.
 pub(crate) struct Made {
     folder: OpenFolder,
     names: Vec<String>,
-    /// Files that are open, and may have no name any more: of these copies are made.
-    open: HashMap<String, Arc<dyn ReadAt>>,
 }
 
 impl Target for Made {
@@ -130,9 +123,14 @@ impl Target for Made {
     }
 
     /// Gives a file of the store a name in the folder too.
-    fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
+    fn take(
+        &mut self,
+        from: &OpenFolder,
+        name: String,
+        open: Option<&Arc<dyn ReadAt>>,
+    ) -> Result<()> {
         let to = (&self.folder, &*name);
-        let made = match self.open.get(&name) {
+        let made = match open {
             Some(open) => copy_open((&**open, &from.path_of(&name)), to),
             None => link_or_copy((from, &name), to),
         };
@@ -148,7 +146,7 @@ impl Target for Made {
 impl Made {
     /// Nothing yet.
     pub(crate) fn in_folder(folder: OpenFolder) -> Made {
-        Made { folder, names: Vec::new(), open: HashMap::new() }
+        Made { folder, names: Vec::new() }
     }
 
     /// The manifest is removed first, durably: a power cut could otherwise restore it without the
@@ -171,6 +169,8 @@ struct Moment {
     trees: Vec<(Arc<OpenTree>, Arc<Version>)>,
     /// With key spaces of which nothing was read yet.
     layout: StoreLayout,
+    /// Files of another process, which may remove them.
+    open: HashMap<String, Arc<dyn ReadAt>>,
 }
 
 impl Moment {
@@ -186,8 +186,32 @@ impl Moment {
             };
             let (trees, uses) = engines.map(pinned).unzip();
             let layout = main.manifest().layout().clone();
-            (Moment { last, trees, layout }, uses)
+            (Moment { last, trees, layout, open: HashMap::new() }, uses)
         })
+    }
+
+    /// Of what is followed. Its tables and values are opened, as far as they are not.
+    fn of((trees, layout, last): Followed<'_>) -> Result<Self> {
+        let pinned = |tree: &Arc<OpenTree>| (Arc::clone(tree), tree.current.hold());
+        let trees: Vec<_> = trees.iter().map(pinned).collect();
+        let mut open = HashMap::new();
+        for (tree, version) in &trees {
+            let tables = version.files().map(|table| (table_name(table.file()), table.reader()));
+            open.extend(tables.map(|(name, reader)| (name, Arc::clone(reader))));
+            for (number, (file, _)) in version.value_files() {
+                let reader = file.reader(&tree.table_files.files)?;
+                open.insert(value_name(number), Arc::clone(reader));
+            }
+        }
+        Ok(Moment { last, trees, layout, open })
+    }
+
+    /// A number above those of all files that it has. Logs and new value files have numbers that no
+    /// edit tells of.
+    fn number_above(&self) -> u64 {
+        let values = self.trees.iter().flat_map(|(_, version)| version.value_files().into_keys());
+        let newest = values.chain([self.layout.logs.newest]).max().unwrap_or_default();
+        (newest + 1).max(self.layout.next_file())
     }
 }
 
@@ -209,26 +233,44 @@ pub(crate) fn fill(
     fill_with(moment, number, made, numbers_later, steps).map(|()| last)
 }
 
+/// As above, of what another process writes.
+pub(crate) fn fill_of_followed(
+    followed: Followed<'_>,
+    made: &mut dyn Target,
+    numbers_later: u64,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
+    let moment = Moment::of(followed)?;
+    let number = moment.number_above();
+    fill_with(moment, number, made, numbers_later, steps)
+}
+
 /// As above, of a moment. `number`: above those of all files that it has.
 fn fill_with(
-    Moment { last, trees, mut layout }: Moment,
+    Moment { last, trees, mut layout, open }: Moment,
     number: u64,
     made: &mut dyn Target,
     numbers_later: u64,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
+    let take = |from: &OpenFolder, name: String, made: &mut dyn Target| {
+        let open = open.get(&name);
+        made.take(from, name, open)
+    };
     let files = |version: &Version| version.files().count() as u64;
     steps.begin(trees.iter().map(|(_, version)| files(version)).sum())?;
-    for (open, version) in &trees {
+    for (tree, version) in &trees {
+        let folder = &tree.table_files.folder;
         for table in version.files() {
-            made.take(&open.table_files.folder, table_name(table.file()))?;
+            take(folder, table_name(table.file()), made)?;
             steps.advance(1)?;
         }
-        link_values(open, version, made)?;
-        let mut tree = (*version.layout).clone();
-        link_images(open, made, &mut tree)?;
-        tree.next_file = number + 1;
-        layout = layout.with(open.keyspace, tree);
+        let values = seal_values(tree, version)?;
+        values.into_iter().try_for_each(|name| take(folder, name, made))?;
+        let mut layout_of_tree = (*version.layout).clone();
+        link_images(tree, made, &mut layout_of_tree)?;
+        layout_of_tree.next_file = number + 1;
+        layout = layout.with(tree.keyspace, layout_of_tree);
     }
     let newest = if write_log(made, number, &trees, last)? { number } else { 0 };
     layout.logs = LogNumbers { live: number, newest, ..layout.logs };
@@ -240,21 +282,20 @@ fn fill_with(
     Manifest::create(made.folder(), layout).map(drop)
 }
 
-/// The value files that a version refers to go along. Nothing is appended to them any more.
-fn link_values(tree: &OpenTree, version: &Version, made: &mut dyn Target) -> Result<()> {
+/// The names of the value files that a version refers to. Nothing is appended to them any more.
+fn seal_values(tree: &OpenTree, version: &Version) -> Result<Vec<String>> {
     let values = &tree.table_files.values;
     let files = version.value_files();
     files.values().for_each(|(file, _)| values.retire(file));
     values.store.sync()?;
-    let mut names = files.keys().map(|file| value_name(*file));
-    names.try_for_each(|name| made.take(&tree.table_files.folder, name))
+    Ok(files.keys().map(|file| value_name(*file)).collect())
 }
 
 /// The filter's images go along, except those that newer ones replaced. The parts of those are read
 /// from the tables.
 fn link_images(tree: &OpenTree, made: &mut dyn Target, layout: &mut Layout) -> Result<()> {
     for image in std::mem::take(&mut layout.images) {
-        match made.take(&tree.table_files.folder, image_name(image.file)) {
+        match made.take(&tree.table_files.folder, image_name(image.file), None) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
             linked => {
                 linked?;

@@ -379,6 +379,29 @@ fn a_scan_of_keys_alone_reads_no_value() {
     assert!(db.iter().keys_only().all(|entry| entry.expect("reads").1.is_empty()));
 }
 
+#[test]
+fn whether_a_key_is_there_is_told_without_its_value() {
+    let (disk, clock) = (Memory::new(), Arc::new(trommel::testing::ManualClock::default()));
+    let environment = Environment::default().storage(Arc::new(disk.clone())).clock(clock.clone());
+    let db = Db::open_with(DIR, options(), environment).expect("opens");
+    db.put("stays", value(1, 5000)).expect("puts");
+    db.put_ttl("expires", value(2, 5000), Duration::from_secs(9)).expect("puts");
+    db.flush().expect("flushes");
+    for name in value_files(&disk) {
+        disk.flip_bit(Path::new(DIR).join(&name), 2000, 1);
+    }
+    let snapshot = db.snapshot();
+    for is_there in [true, false] {
+        assert!(db.contains_key("stays").expect("tells"));
+        assert_eq!(db.contains_key("expires").expect("tells"), is_there);
+        assert_eq!(snapshot.contains_key("expires").expect("tells"), is_there);
+        assert!(!db.contains_key("missing").expect("tells"));
+        clock.advance(Duration::from_secs(9));
+    }
+    let error = db.get("stays").expect_err("its bytes were changed");
+    assert!(error.tells_of_damage(), "{error}");
+}
+
 /// Writes numbered batches, each of a short and a large value that name it.
 fn write_batches(db: &Db, numbers: std::ops::Range<u64>) {
     for number in numbers {

@@ -50,7 +50,8 @@ fn text(report: &FollowReport, folder: &Path) -> String {
     };
     let counted = format!(
         "{} writers killed beside {} followers in {:.1} s, seed {}; {} writes went well.\n\
-         {} answers compared at {} numbers, and {} times at older ones; {} reads were told that a file is gone.\n",
+         {} answers compared at {} numbers, and {} times at older ones; {} values were long enough to be apart.\n\
+         {} reads were told that a file is gone.\n",
         whole(report.kills.into()),
         report.followers.len(),
         report.seconds,
@@ -59,6 +60,7 @@ fn text(report: &FollowReport, folder: &Path) -> String {
         whole(report.answers),
         of_all(|follower| follower.moments),
         of_all(|follower| follower.held),
+        of_all(|follower| follower.long),
         of_all(|follower| follower.gone),
     );
     match &report.failure {

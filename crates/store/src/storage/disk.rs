@@ -108,6 +108,10 @@ impl ReadAt for DiskReader {
         linux::will_read(&self.0, offset, len)
     }
 
+    fn has_name(&self) -> bool {
+        system::has_name(&self.0)
+    }
+
     fn raw(&self) -> Option<RawFile<'_>> {
         Some(RawFile { fd: system::descriptor(&self.0), align: 1 })
     }

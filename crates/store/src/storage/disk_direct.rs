@@ -64,6 +64,10 @@ impl ReadAt for DirectReader {
         Ok(sectors.part(window.range()))
     }
 
+    fn has_name(&self) -> bool {
+        system::has_name(&self.file)
+    }
+
     fn raw(&self) -> Option<RawFile<'_>> {
         Some(RawFile { fd: system::descriptor(&self.file), align: self.align })
     }

@@ -440,6 +440,10 @@ impl ReadAt for MemoryReader {
         buffer.copy_from_slice(bytes);
         Ok(())
     }
+
+    fn has_name(&self) -> bool {
+        self.counted.0.state().names.values().any(|file| Arc::ptr_eq(file, &self.file))
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@
 //! Invariants: only `OpenFiles::open` opens handles, and each is counted until it is closed. No
 //! more are open than the limit allows, except for readers that have waited in vain. Rings hold at
 //! most half of them, so that other readers need not wait for slow collectors. A thread that is
-//! reading a handle keeps it open, even if it is closed meanwhile. No destructor here takes a lock.
+//! reading a handle keeps it open, even if it is closed meanwhile. What another process has removed
+//! is not closed to make room, and does not count: it could not be opened again. No destructor here
+//! takes a lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -53,6 +55,8 @@ pub(crate) struct OpenFiles {
     max: usize,
     /// Handles that are open, or about to be.
     open: AtomicUsize,
+    /// Those of them whose files were found to have no name.
+    nameless: AtomicUsize,
     /// Handles that rings hold.
     lent: AtomicUsize,
     reopened: AtomicU64,
@@ -87,6 +91,7 @@ impl OpenFiles {
             access,
             max: max.max(1),
             open: AtomicUsize::new(0),
+            nameless: AtomicUsize::new(0),
             lent: AtomicUsize::new(0),
             reopened: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
@@ -126,7 +131,8 @@ impl OpenFiles {
     /// Opens a file, for the first time or again.
     fn open(self: &Arc<Self>, name: &str, wanted: HandleFor) -> io::Result<Arc<Handle>> {
         self.make_room(wanted)?;
-        let counted = CountedHandle(Arc::clone(self));
+        let (files, is_nameless) = (Arc::clone(self), AtomicBool::new(false));
+        let counted = CountedHandle { files, is_nameless };
         let file = self.folder.open_with(name, self.access)?;
         Ok(Arc::new(Handle { file, borrowers: AtomicUsize::new(0), counted }))
     }
@@ -135,8 +141,8 @@ impl OpenFiles {
     fn make_room(&self, wanted: HandleFor) -> io::Result<()> {
         let (mut is_waiting, mut has_waited) = (false, false);
         let mut clock = lock(&self.clock);
-        while self.open.load(Ordering::SeqCst) >= self.max && !has_waited {
-            if let Some(closed) = take_idle(&mut clock) {
+        while self.open_with_names() >= self.max && !has_waited {
+            if let Some(closed) = self.take_idle(&mut clock) {
                 drop(clock);
                 drop(closed);
                 clock = lock(&self.clock);
@@ -154,6 +160,11 @@ impl OpenFiles {
         self.waiting.fetch_sub(usize::from(is_waiting), Ordering::SeqCst);
         self.open.fetch_add(1, Ordering::SeqCst);
         Ok(())
+    }
+
+    fn open_with_names(&self) -> usize {
+        let nameless = self.nameless.load(Ordering::SeqCst);
+        self.open.load(Ordering::SeqCst).saturating_sub(nameless)
     }
 
     /// A handle was closed, or is no longer read: wakes a waiting reader. (It takes no lock. A
@@ -191,36 +202,47 @@ impl OpenFiles {
         }
         let mut clock = lock(&self.clock);
         let count = clock.len().div_ceil(4);
-        let closed: Vec<_> = (0..count).map_while(|_| take_idle(&mut clock)).collect();
+        let closed: Vec<_> = (0..count).map_while(|_| self.take_idle(&mut clock)).collect();
         drop(clock);
         !closed.is_empty()
     }
-}
 
-/// Takes a handle out of the clock and out of its file: one that was not read lately, and that no
-/// thread is reading. None: there is none. Dropping the handle closes it.
-fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Handle>>>> {
-    for _ in 0..2 * clock.len() {
-        let Some(file) = clock.pop_front()?.upgrade() else { continue };
-        let held = file.handle.hold();
-        let is_lent = held.as_ref().as_ref().is_some_and(|handle| Arc::strong_count(handle) > 1);
-        if file.was_read.swap(false, Ordering::Relaxed) || is_lent {
-            clock.push_back(Weak::clone(&file.me));
-            continue;
+    /// Takes a handle out of the clock and out of its file: one that was not read lately, and that
+    /// no thread is reading. None: there is none. Dropping the handle closes it.
+    fn take_idle(
+        &self,
+        clock: &mut VecDeque<Weak<TableFile>>,
+    ) -> Option<Arc<Option<Arc<Handle>>>> {
+        for _ in 0..2 * clock.len() {
+            let Some(file) = clock.pop_front()?.upgrade() else { continue };
+            let held = file.handle.hold();
+            let handle = held.as_ref().as_ref();
+            let is_lent = handle.is_some_and(|handle| Arc::strong_count(handle) > 1);
+            let is_needed = file.was_read.swap(false, Ordering::Relaxed) || is_lent;
+            let is_nameless = || handle.is_some_and(|handle| handle.keeps_nameless());
+            if is_needed || (self.are_followed() && is_nameless()) {
+                clock.push_back(Weak::clone(&file.me));
+                continue;
+            }
+            file.handle.store(Arc::new(None));
+            return Some(held);
         }
-        file.handle.store(Arc::new(None));
-        return Some(held);
+        None
     }
-    None
 }
 
 /// One handle in the count of its store.
-struct CountedHandle(Arc<OpenFiles>);
+struct CountedHandle {
+    files: Arc<OpenFiles>,
+    is_nameless: AtomicBool,
+}
 
 impl Drop for CountedHandle {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::SeqCst);
-        self.0.tell_freed();
+        self.files.open.fetch_sub(1, Ordering::SeqCst);
+        let is_nameless = self.is_nameless.load(Ordering::SeqCst);
+        self.files.nameless.fetch_sub(usize::from(is_nameless), Ordering::SeqCst);
+        self.files.tell_freed();
     }
 }
 
@@ -240,6 +262,18 @@ struct Handle {
     /// How many reads of rings use it.
     borrowers: AtomicUsize,
     counted: CountedHandle,
+}
+
+impl Handle {
+    /// Whether its file has no name any more. Then it stays open, and does not count.
+    fn keeps_nameless(&self) -> bool {
+        let (counted, is_known) = (&self.counted, self.counted.is_nameless.load(Ordering::SeqCst));
+        let is_nameless = is_known || !self.file.has_name();
+        if is_nameless && !counted.is_nameless.swap(true, Ordering::SeqCst) {
+            counted.files.nameless.fetch_add(1, Ordering::SeqCst);
+        }
+        is_nameless
+    }
 }
 
 /// A table's file, which is opened when it is read.
@@ -366,7 +400,7 @@ struct Lent {
 impl Lent {
     /// `WouldBlock`: rings hold as many as they may.
     fn of(handle: Arc<Handle>) -> io::Result<Lent> {
-        let files = &handle.counted.0;
+        let files = &handle.counted.files;
         if handle.borrowers.fetch_add(1, Ordering::SeqCst) == 0 {
             files.lent.fetch_add(1, Ordering::SeqCst);
         }
@@ -374,7 +408,7 @@ impl Lent {
         let freed = TellsFreed(Arc::clone(files));
         let lent = Lent { handle, _freed: freed };
         // A handle that is not used is given back.
-        if lent.handle.counted.0.lent.load(Ordering::SeqCst) > max {
+        if lent.handle.counted.files.lent.load(Ordering::SeqCst) > max {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(lent)
@@ -384,7 +418,7 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         if self.handle.borrowers.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.handle.counted.0.lent.fetch_sub(1, Ordering::SeqCst);
+            self.handle.counted.files.lent.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }

@@ -167,6 +167,7 @@ wrapper_trait! {
         fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
         fn will_read(&self, offset: u64, len: u64) -> io::Result<()>;
         fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>>;
+        fn has_name(&self) -> bool;
         fn raw(&self) -> Option<RawFile<'_>>;
     }
 }
@@ -290,6 +291,11 @@ pub trait ReadAt: Send + Sync {
     /// open. Ask again after some of them were read.
     fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         Ok(None)
+    }
+    /// False: it has no name any more, so it could not be opened again. A storage that cannot tell
+    /// says true.
+    fn has_name(&self) -> bool {
+        true
     }
     /// The file as the operating system knows it. None: only `read_at` can read it.
     fn raw(&self) -> Option<RawFile<'_>> {

@@ -335,6 +335,30 @@ fn what_a_snapshot_needs_stays_open() {
 }
 
 #[test]
+fn what_was_removed_is_not_closed_for_want_of_room() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().block_cache_bytes(0));
+    for round in 0..4 {
+        (0..200).for_each(|key| db.put(format!("{key}"), format!("{round}")).expect("puts"));
+        db.flush().expect("flushes");
+    }
+    let options = Options::new().max_open_files(4).block_cache_bytes(0);
+    let options = FollowOptions::new().options(options);
+    let follower = Db::follow_with("db", options, environment(&disk)).expect("follows");
+    let before = follower.snapshot().expect("open");
+    for round in 4..9 {
+        (0..200).for_each(|key| db.put(format!("{key}"), format!("{round}")).expect("puts"));
+        db.compact().expect("merges");
+        db.step().expect("removes files");
+        catch_up(&follower);
+        // The new table needs a file, too.
+        assert_eq!(text(&follower, "7"), Some(round.to_string()));
+        assert_eq!(before.get("7").expect("is open").as_deref(), Some(&b"3"[..]));
+        assert_eq!(before.range(..).filter(|entry| entry.is_ok()).count(), 200);
+    }
+}
+
+#[test]
 fn what_was_closed_and_removed_is_gone_and_told_so() {
     let (_db, follower, snapshot) = merged_away(1);
     let gone = (0..200).find_map(|key| snapshot.get(format!("{key}")).err());

@@ -1,7 +1,9 @@
 //! Stores that were written on one machine, read on every other.
 //! ```text
 //! history -> store -> plain/*    without compression: written here byte for byte, and read
+//!                     values/*   as that, with values apart
 //!                     packed/*   with LZ4, whose bytes depend on the machine: read
+//!                     zstd/*     with ZSTD: as that, where it is there
 //!            version_7/*, both as that format wrote them: read by `upgrade`
 //! ```
 //! Invariant: if a test here fails, stores of one machine no longer read on another, or no longer
@@ -13,6 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use trommel::filters::kinds;
+use trommel::options::Compression;
 use trommel::{Background, Batch, Db, Error, Expiry, GuardKind, Options};
 
 type Files = BTreeMap<String, Vec<u8>>;
@@ -20,13 +23,21 @@ type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const FAR: Expiry = Expiry::at_milliseconds(1 << 50);
 
+/// Those that every machine writes alike.
+const PLAIN: [&str; 2] = ["plain", "values"];
+
 fn options(name: &str) -> Options {
-    let is_plain = name == "plain";
-    Options::new()
+    let is_plain = PLAIN.contains(&name);
+    let options = Options::new()
         .guard(if is_plain { GuardKind::Grf } else { GuardKind::Table(kinds::BLOCKED_BLOOM) })
         .compression(!is_plain)
         .size_ratio(2)
-        .background(Background::Stepped)
+        .background(Background::Stepped);
+    match name {
+        "values" => options.value_threshold(256),
+        "zstd" => options.compression(Compression::Zstd { level: 3 }).dictionary_bytes(1 << 10),
+        _ => options,
+    }
 }
 
 fn golden(name: &str) -> PathBuf {
@@ -49,7 +60,9 @@ fn write(folder: &Path, name: &str) -> Rows {
     for number in 0..300u64 {
         let key = (number * number).wrapping_mul(0x0001_0203_0405_0607).to_be_bytes();
         let key = &key[..1 + number as usize % 8];
-        let value = format!("{number} sieves, {number} drums").repeat(1 + number as usize % 5);
+        let is_long = name == "values" && number % 10 == 0;
+        let times = 1 + number as usize % 5 + if is_long { 20 } else { 0 };
+        let value = format!("{number} sieves, {number} drums").repeat(times);
         db.put(key, &value).expect("puts");
         rows.insert(key.to_vec(), value.into_bytes());
         if number % 70 == 69 {
@@ -118,6 +131,18 @@ fn a_compressed_store_of_another_machine_is_read() {
 }
 
 #[test]
+fn values_apart_of_another_machine_are_read() {
+    is_read("values");
+    assert!(files(&golden("values")).keys().any(|name| name.ends_with(".value")));
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_store_with_zstd_of_another_machine_is_read() {
+    is_read("zstd");
+}
+
+#[test]
 fn a_store_of_an_older_version_is_read_and_left_as_it_is() {
     for name in ["plain", "packed"] {
         let (here, old) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -137,20 +162,22 @@ fn a_store_of_an_older_version_is_read_and_left_as_it_is() {
 
 #[test]
 fn every_machine_writes_the_same_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    write(folder.path(), "plain");
-    let (written, golden) = (files(folder.path()), files(&golden("plain")));
-    assert!(written.keys().eq(golden.keys()), "{:?}, not {:?}", written.keys(), golden.keys());
-    for (name, bytes) in &written {
-        let place = bytes.iter().zip(&golden[name]).position(|(own, told)| own != told);
-        assert_eq!((bytes.len(), place), (golden[name].len(), None), "{name}");
+    for store in PLAIN {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), store);
+        let (written, golden) = (files(folder.path()), files(&golden(store)));
+        assert!(written.keys().eq(golden.keys()), "{:?}, not {:?}", written.keys(), golden.keys());
+        for (name, bytes) in &written {
+            let place = bytes.iter().zip(&golden[name]).position(|(own, told)| own != told);
+            assert_eq!((bytes.len(), place), (golden[name].len(), None), "{store}/{name}");
+        }
     }
 }
 
 #[test]
 #[ignore = "writes the golden folders anew, after a change of format"]
 fn write_the_golden_folders() {
-    for name in ["plain", "packed"] {
+    for name in ["plain", "values", "packed", "zstd"] {
         let _ = fs::remove_dir_all(golden(name));
         write(&golden(name), name);
     }

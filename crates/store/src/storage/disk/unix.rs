@@ -67,6 +67,11 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
     file.write_all_at(bytes, offset)
 }
 
+/// Whether a name leads to a file. (What cannot be told is as if one did.)
+pub(crate) fn has_name(file: &File) -> bool {
+    fstat(file).map_or(true, |about| about.st_nlink > 0)
+}
+
 /// The first range of data in a file from `from` on.
 pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     let end = file.metadata()?.len();

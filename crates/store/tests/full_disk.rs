@@ -10,6 +10,7 @@ mod mounts;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -23,8 +24,16 @@ const FILE_SYSTEM_BYTES: u64 = 8 << 20;
 const BALLAST_BYTES: u64 = 5 << 20;
 /// Far more than there is room for.
 const ROWS: u64 = 40_000;
+/// From so many bytes on values are apart: all of them are, or none is.
+const APART: usize = 256;
+const WITHIN: usize = 16 << 10;
+/// So often a test looks for room that a thread is to make.
+const LOOKS: u32 = 2000;
+const PAUSE: Duration = Duration::from_millis(10);
 
-fn options(sync: SyncPolicy, granularity: Granularity, background: Background) -> Options {
+type Mode = (SyncPolicy, Granularity, Background, usize);
+
+fn options((sync, granularity, background, threshold): Mode) -> Options {
     // One with an image beside the tables, and one within them.
     let guard = match granularity {
         Granularity::Full => GuardKind::Grf,
@@ -39,6 +48,7 @@ fn options(sync: SyncPolicy, granularity: Granularity, background: Background) -
         .table_bytes(128 << 10)
         .partition_bytes(256 << 10)
         .merge_piece_bytes(128 << 10)
+        .value_threshold(threshold)
         .sync(sync)
         .granularity(granularity)
         .background(background)
@@ -114,6 +124,44 @@ fn is_refused<T>(db: &Db, place: &Path, model: &mut Model, call: impl Fn() -> Re
     panic!("it is not refused");
 }
 
+/// A key that no row has.
+const STREAMED: [u8; 8] = *b"streamed";
+
+/// What does not compress, of any length.
+fn noise(bytes: usize) -> Vec<u8> {
+    (0..).flat_map(value).take(bytes).collect()
+}
+
+/// A value that is longer than all that is left fills the disk, is refused, and takes nothing.
+fn a_stream_is_refused(db: &Db, model: &mut Model) {
+    let long = noise((FILE_SYSTEM_BYTES - BALLAST_BYTES) as usize + (1 << 20));
+    let refused = db.put_reader(STREAMED, long.len() as u64, &long[..]);
+    names_a_full_disk(&refused.expect_err("there is no room for it"));
+    assert!(db.get_reader(STREAMED).expect("reads").is_none());
+    for _ in 0..LOOKS {
+        // A thread may still be removing what was written of it.
+        if model.put(db).is_ok() {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    panic!("what was written of it stays");
+}
+
+/// One that has room is there, until it is deleted.
+fn a_stream_is_taken(db: &Db) {
+    let (long, mut found) = (noise(1 << 20), Vec::new());
+    db.put_reader(STREAMED, long.len() as u64, &long[..]).expect("there is room for it");
+    let mut reader = db.get_reader(STREAMED).expect("reads").expect("it is there");
+    reader.read_to_end(&mut found).expect("reads");
+    assert!(found == long, "another value");
+    db.delete(STREAMED).expect("there is room");
+}
+
+fn is_apart(options: &Options) -> bool {
+    options.value_threshold == APART
+}
+
 /// Writes until the disk is full, and every call that writes is refused.
 fn write_until_full(db: &Db, place: &Path, model: &mut Model) {
     for _ in 0..ROWS {
@@ -154,12 +202,19 @@ fn kinds(dir: &Path) -> BTreeMap<String, usize> {
     kinds
 }
 
-/// A store that was closed in peace has its tables and one of everything else.
-fn nothing_is_left_over(dir: &Path, options: &Options, tables: u64) {
+/// A store that was closed in peace has its tables and files of values, and one of everything else.
+fn nothing_is_left_over(dir: &Path, options: &Options, (tables, values): (u64, u64)) {
     let images = u64::from(options.guard == GuardKind::Grf);
+    assert_eq!(values > 0, is_apart(options), "{values} files of values");
     let kinds = kinds(dir);
-    let expected =
-        [("LOCK", 1), ("MANIFEST", 1), ("filter", images), ("table", tables), ("wal", 1)];
+    let expected = [
+        ("LOCK", 1),
+        ("MANIFEST", 1),
+        ("filter", images),
+        ("table", tables),
+        ("value", values),
+        ("wal", 1),
+    ];
     let expected = expected.into_iter().filter(|(_, count)| *count > 0);
     let expected = expected.map(|(kind, count)| (kind.to_string(), count as usize));
     assert_eq!(kinds, expected.collect::<BTreeMap<_, _>>());
@@ -177,9 +232,9 @@ fn open_again(dir: &Path, options: &Options, model: &mut Model) {
     model.put(&db).expect("there is room");
     db.compact().expect("there is room");
     assert!(db.verify().expect("reads").damage.is_empty());
-    let tables = table_count(&db);
+    let files = (table_count(&db), db.stats().expect("open").value_files);
     db.close().expect("closes");
-    nothing_is_left_over(dir, options, tables);
+    nothing_is_left_over(dir, options, files);
     let sound = trommel::tools::repair(dir).expect("looks at everything");
     assert!(!sound.changed && sound.lost.is_empty(), "{sound:?}");
 }
@@ -189,11 +244,17 @@ fn fill_free_and_go_on(place: &Path, options: &Options) {
     fill(&place.join("ballast"), BALLAST_BYTES);
     let db = Db::open(&dir, options.clone()).expect("opens");
     let mut model = Model::default();
+    if is_apart(options) {
+        a_stream_is_refused(&db, &mut model);
+    }
     write_until_full(&db, place, &mut model);
     model.check(&db, false);
     make_room(place);
     // The same open store goes on at once.
     model.put(&db).expect("there is room again");
+    if is_apart(options) {
+        a_stream_is_taken(&db);
+    }
     for _ in 0..500 {
         model.put(&db).expect("there is room again");
     }
@@ -209,27 +270,26 @@ fn fill_free_and_go_on(place: &Path, options: &Options) {
     open_again(&dir, options, &mut model);
 }
 
-const MODES: [(SyncPolicy, Granularity, Background); 6] = [
-    (SyncPolicy::Always, Granularity::Full, Background::Threads(2)),
-    (
-        SyncPolicy::Interval(Duration::from_millis(5)),
-        Granularity::Partitioned,
-        Background::Threads(2),
-    ),
-    (SyncPolicy::Never, Granularity::Partial, Background::Threads(1)),
-    (SyncPolicy::Never, Granularity::Full, Background::Stepped),
-    (SyncPolicy::Interval(Duration::from_millis(5)), Granularity::Partial, Background::Stepped),
-    (SyncPolicy::Always, Granularity::Partitioned, Background::Stepped),
+const INTERVAL: SyncPolicy = SyncPolicy::Interval(Duration::from_millis(5));
+
+/// Every other one with values apart.
+const MODES: [Mode; 6] = [
+    (SyncPolicy::Always, Granularity::Full, Background::Threads(2), APART),
+    (INTERVAL, Granularity::Partitioned, Background::Threads(2), WITHIN),
+    (SyncPolicy::Never, Granularity::Partial, Background::Threads(1), APART),
+    (SyncPolicy::Never, Granularity::Full, Background::Stepped, WITHIN),
+    (INTERVAL, Granularity::Partial, Background::Stepped, APART),
+    (SyncPolicy::Always, Granularity::Partitioned, Background::Stepped, WITHIN),
 ];
 
 /// Does it on an empty file system, in every mode.
 fn in_every_mode(test: &str, work: impl Fn(&Path, &Options)) {
     let Some(place) = on_file_system(test, FILE_SYSTEM_BYTES) else { return };
-    for (sync, granularity, background) in MODES {
-        eprintln!("{sync:?}, {granularity:?}, {background:?}");
+    for mode in MODES {
+        eprintln!("{mode:?}");
         let own = place.join("own");
         fs::create_dir(&own).expect("makes a folder");
-        work(&own, &options(sync, granularity, background));
+        work(&own, &options(mode));
         fs::remove_dir_all(own).expect("removes");
     }
 }
@@ -288,11 +348,12 @@ fn page_by_page<T>(
 fn a_manifest_without_room_for_its_edit_costs_nothing() {
     let test = "a_manifest_without_room_for_its_edit_costs_nothing";
     let Some(place) = on_file_system(test, FILE_SYSTEM_BYTES / 4) else { return };
-    for (sync, granularity, _) in [MODES[0], MODES[1], MODES[2]] {
+    for (sync, granularity, ..) in [MODES[0], MODES[1], MODES[2]] {
         let own = place.join("own");
         let (dir, plug) = (own.join("db"), own.join("plug"));
         fs::create_dir(&own).expect("makes a folder");
-        let options = options(sync, granularity, Background::Stepped);
+        // Its rows fill tables and logs.
+        let options = options((sync, granularity, Background::Stepped, WITHIN));
         let db = Db::open(&dir, options.clone()).expect("opens");
         let (mut model, mut manifests, mut logs, mut tables) = (Model::default(), 0, 0, 0);
         for _ in 0..400 {
@@ -326,7 +387,8 @@ fn a_store_that_finds_no_room_to_be_made_can_be_made_later() {
     let test = "a_store_that_finds_no_room_to_be_made_can_be_made_later";
     let Some(place) = on_file_system(test, FILE_SYSTEM_BYTES) else { return };
     let (dir, plug) = (place.join("db"), place.join("plug"));
-    let options = options(SyncPolicy::Always, Granularity::Full, Background::Threads(1));
+    let mode = (SyncPolicy::Always, Granularity::Full, Background::Threads(1), WITHIN);
+    let options = options(mode);
     let (db, lacking) = page_by_page(&plug, 1, || Db::open(&dir, options.clone()));
     assert!(!lacking.is_empty(), "it takes room");
     assert!(lacking.iter().all(|path| path.starts_with(&dir)), "{lacking:?}");

@@ -3,7 +3,7 @@
 //! ```text
 //! back_up   files of one moment --> those that are not there: stored --> the generation's record
 //! ship      the change feed since then --> changes-FROM-TO
-//! restore   a generation's files --> a new folder --> changes up to a moment, applied
+//! restore   a generation's files --> a new folder --> changes up to a moment, applied --> a store
 //! prune     records first --> then what no record names
 //! ```
 //! Invariants: a record is stored last and removed first, so what it names is there. An object
@@ -20,6 +20,7 @@ mod restore;
 mod ship;
 mod shipped;
 mod stored;
+mod veiled;
 mod verify;
 
 use std::path::Path;
@@ -190,8 +191,8 @@ impl Backups {
 
     /// Makes a store as it was at a moment, in a folder that is empty or not there: of the newest
     /// generation before, and of the changes since that were [shipped](Backups::ship). Gives the
-    /// number of the last write that it has. The store is opened with `options` for it. After an
-    /// error the folder is empty.
+    /// number of the last write that it has. The store is opened with `options` for it. Cut short,
+    /// it is refused as no store. After an error the folder is empty.
     ///
     /// That key spaces were made, renamed or dropped, or got other options, counts from the call on
     /// that shipped it; one that was written to is there before.

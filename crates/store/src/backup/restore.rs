@@ -1,10 +1,11 @@
 //! Makes a store of a generation, and of the changes that were shipped since.
 //! ```text
-//! objects -> files, synced -> MANIFEST, last of all -> the store is there
-//!                                                      changes up to a moment -> applied to it
+//! objects -> files, synced ----------------------------------> MANIFEST, last of all: a store
+//!                          -> changes up to a moment, applied
+//!                             (veiled: its manifest has another name so long)
 //! ```
-//! Invariants: a folder without MANIFEST is no store, and is refused. After an error nothing is
-//! left in the folder. (A process that is killed while it applies changes leaves an older moment.)
+//! Invariants: a folder without MANIFEST is no store, and is refused. So a process that is killed
+//! meanwhile leaves no store of an older moment. After an error nothing is left in the folder.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use super::apply::{Changes, Restored, Unlogged};
 use super::generation::{Generation, StoredFile};
 use super::object_store::ObjectStore;
 use super::ship::ShippedName;
+use super::veiled::{Veiled, unveil};
 use super::{generation, ship, stored};
 use crate::db::Db;
 use crate::error::{Error, Result};
@@ -23,6 +25,7 @@ use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
+use crate::sync::Arc;
 use crate::tools::checkpoint::{Made, Target, take_new_folder};
 use crate::tools::progress::Steps;
 
@@ -133,6 +136,27 @@ impl Plan {
         Ok(Plan { from, changes, to })
     }
 
+    /// Makes the store: veiled, since it is of an older moment at first. Gives the last write.
+    fn make(
+        &self,
+        objects: &dyn ObjectStore,
+        (dir, options): (&Path, Options),
+        unlogged: Unlogged,
+        (environment, steps): (&Environment, &mut Steps<'_, '_>),
+    ) -> Result<u64> {
+        let storage = &environment.storage;
+        let veiled = environment.clone().storage(Arc::new(Veiled(Arc::clone(storage))));
+        place(objects, &self.from, (&*veiled.storage, dir), steps)?;
+        let made = Db::open_with(dir, options.clone(), veiled)
+            .and_then(|db| self.apply(objects, (&db, &options), unlogged, steps))
+            .and_then(|last| unveil(&**storage, dir).map(|()| last));
+        if made.is_err() {
+            // That it cannot be removed is told by the next attempt.
+            let _ = remove_store(&**storage, dir);
+        }
+        made
+    }
+
     /// Applies the changes to the generation's store. Gives the last write.
     fn apply(
         &self,
@@ -174,17 +198,11 @@ pub(super) fn until(
     let is_read = |name: &str| plan.changes.iter().any(|it| it.name() == name);
     let of_changes: u64 = sizes.filter(|(name, _)| is_read(name)).map(|(_, bytes)| bytes).sum();
     steps.begin(plan.from.bytes().saturating_add(of_changes))?;
-    place(objects, &plan.from, (&*environment.storage, dir), steps)?;
     if plan.changes.is_empty() {
+        place(objects, &plan.from, (&*environment.storage, dir), steps)?;
         return Ok(plan.from.sequence);
     }
-    let applied = Db::open_with(dir, options.clone(), environment.clone())
-        .and_then(|db| plan.apply(objects, (&db, &options), unlogged, steps));
-    if applied.is_err() {
-        // That it cannot be removed is told by the next attempt.
-        let _ = remove_store(&*environment.storage, dir);
-    }
-    applied
+    plan.make(objects, (dir, options), unlogged, (environment, steps))
 }
 
 /// Removes a store that was made here. Requires: it is closed.

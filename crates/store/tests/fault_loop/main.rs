@@ -1,7 +1,7 @@
 //! Faults at every single operation of the disk, in every phase of a store's life.
 //! ```text
 //! open (new, old), write, flush, merge, checkpoint, close  x  EIO, ENOSPC  x  once,
-//!     until mended  x  guards, syncs
+//! streams in and out, values that are moved                    until mended  x  guards, syncs
 //! for n in 0..:  prepare -> the n-th operation of the phase fails -> read -> crash
 //!     -> mend, go on -> open again
 //! ```
@@ -12,8 +12,9 @@
 mod faulty;
 
 use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use faulty::Bed;
 use trommel::Environment;
@@ -34,9 +35,24 @@ enum Phase {
     Merge,
     Checkpoint,
     Close,
+    WriteStream,
+    ReadStream,
+    MoveValues,
 }
 
-const PHASES: [Phase; 7] = [
+impl Phase {
+    /// Whether it shows something of such values: of packed ones too little garbage is left for a
+    /// merge that moves the others.
+    fn is_of(self, values: Values) -> bool {
+        match self {
+            Phase::WriteStream | Phase::ReadStream => values.bytes > APART,
+            Phase::MoveValues => values.bytes > APART && values.is_noise,
+            _ => true,
+        }
+    }
+}
+
+const PHASES: [Phase; 10] = [
     Phase::Create,
     Phase::Open,
     Phase::Write,
@@ -44,6 +60,9 @@ const PHASES: [Phase; 7] = [
     Phase::Merge,
     Phase::Checkpoint,
     Phase::Close,
+    Phase::WriteStream,
+    Phase::ReadStream,
+    Phase::MoveValues,
 ];
 
 /// How a store is opened.
@@ -51,20 +70,63 @@ const PHASES: [Phase; 7] = [
 struct Mode {
     guard: GuardKind,
     sync: SyncPolicy,
-    /// With more than `APART` they are in files of their own.
-    value_bytes: usize,
+    values: Values,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Values {
+    /// With more than `APART` they are in files of their own.
+    bytes: usize,
+    /// Whether nothing makes them shorter. Else each byte is the first one.
+    is_noise: bool,
+}
+
+const SHORT: Values = Values { bytes: 40, is_noise: false };
+const EVEN: Values = Values { bytes: 500, is_noise: false };
+const NOISE: Values = Values { bytes: 500, is_noise: true };
+
+impl Values {
+    /// Its first byte tells the number.
+    fn of(self, number: u32) -> Vec<u8> {
+        let mut value = vec![number as u8; self.bytes];
+        if self.is_noise {
+            let drawn = value.iter_mut().skip(1).zip(noise(u64::from(number)));
+            drawn.for_each(|(byte, drawn)| *byte = drawn);
+        }
+        value
+    }
+}
+
+/// What does not compress.
+fn noise(seed: u64) -> impl Iterator<Item = u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let words = std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    words.flatten()
+}
+
+/// The key of a value that is written and read as a stream, in more than one piece.
+const STREAM: &str = "stream";
+const STREAM_BYTES: usize = (512 << 10) + 100_000;
+/// Places in it that are read alone.
+const STREAM_STEP: usize = 50_000;
+static STREAMED: LazyLock<Vec<u8>> = LazyLock::new(|| noise(7).take(STREAM_BYTES).collect());
 
 /// From so many bytes on values are apart.
 const APART: usize = 256;
 
-const MODES: [Mode; 6] = [
-    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always, value_bytes: 40 },
-    Mode { guard: GuardKind::Locator(kinds::CHUCKY), sync: SyncPolicy::Always, value_bytes: 40 },
-    Mode { guard: GuardKind::Open, sync: SyncPolicy::Always, value_bytes: 40 },
-    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never, value_bytes: 40 },
-    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always, value_bytes: 500 },
-    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never, value_bytes: 500 },
+const MODES: [Mode; 7] = [
+    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always, values: SHORT },
+    Mode { guard: GuardKind::Locator(kinds::CHUCKY), sync: SyncPolicy::Always, values: SHORT },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Always, values: SHORT },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never, values: SHORT },
+    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always, values: EVEN },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never, values: NOISE },
+    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always, values: NOISE },
 ];
 
 fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result<Db> {
@@ -78,6 +140,7 @@ fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result
         .block_cache_bytes(0)
         .value_threshold(APART)
         .value_file_bytes(4096)
+        .value_garbage_share(0.05)
         .sync(sync)
         .background(Background::Stepped);
     let environment = Environment::new().storage(storage);
@@ -87,10 +150,12 @@ fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result
 /// Writes of which each has two keys, that stand and fall together.
 #[derive(Clone)]
 struct Model {
-    value_bytes: usize,
+    values: Values,
     acknowledged: BTreeMap<String, u32>,
     /// They gave an error.
     doubtful: Vec<u32>,
+    /// Whether the stream was acknowledged, or gave an error. None: it was not written.
+    stream: Option<bool>,
 }
 
 fn keys_of(number: u32) -> [String; 2] {
@@ -100,13 +165,13 @@ fn keys_of(number: u32) -> [String; 2] {
 impl Model {
     fn new(mode: Mode) -> Model {
         let (acknowledged, doubtful) = (BTreeMap::new(), Vec::new());
-        Model { value_bytes: mode.value_bytes, acknowledged, doubtful }
+        Model { values: mode.values, acknowledged, doubtful, stream: None }
     }
 
     fn write(&mut self, db: &Db, number: u32) -> trommel::Result<()> {
         let mut batch = Batch::new();
         for key in keys_of(number) {
-            batch.put(key, vec![number as u8; self.value_bytes]);
+            batch.put(key, self.values.of(number));
         }
         let written = db.write(batch);
         match written {
@@ -123,14 +188,31 @@ impl Model {
         }
     }
 
+    fn write_stream(&mut self, db: &Db) -> trommel::Result<()> {
+        let written = db.put_reader(STREAM, STREAM_BYTES as u64, &STREAMED[..]);
+        self.stream = Some(written.is_ok());
+        written
+    }
+
     /// Compares all that a store holds. `reopened`: what gave an error may be there, as a whole.
     fn check(&self, db: &Db, reopened: bool) -> trommel::Result<()> {
-        let mut found = BTreeMap::new();
+        let (mut found, mut has_stream) = (BTreeMap::new(), false);
         for entry in db.range(..) {
             let (key, value) = entry?;
             let key = String::from_utf8(key.to_vec()).expect("text");
-            assert!(value.iter().all(|byte| *byte == value[0]) && value.len() == self.value_bytes);
-            found.insert(key, u32::from(value[0]));
+            if key == STREAM {
+                assert!(*value == **STREAMED, "another stream is there");
+                has_stream = true;
+                continue;
+            }
+            let number = u32::from(value[0]);
+            assert!(*value == *self.values.of(number), "{key} has another value");
+            found.insert(key, number);
+        }
+        match self.stream {
+            Some(true) => assert!(has_stream, "the stream is gone"),
+            Some(false) if reopened => {}
+            _ => assert!(!has_stream, "a stream that was not written is there"),
         }
         for &number in self.doubtful.iter().filter(|_| reopened) {
             let both = keys_of(number).map(|key| found.remove(&key));
@@ -139,7 +221,7 @@ impl Model {
         assert_eq!(found, self.acknowledged);
         for (key, number) in &self.acknowledged {
             let value = db.get(key)?;
-            assert_eq!(value.as_deref(), Some(&vec![*number as u8; self.value_bytes][..]), "{key}");
+            assert_eq!(value.as_deref(), Some(&self.values.of(*number)[..]), "{key}");
         }
         for key in self.doubtful.iter().filter(|_| !reopened).flat_map(|number| keys_of(*number)) {
             assert!(db.get(&key)?.is_none(), "{key}: it gave an error, and is seen");
@@ -162,6 +244,38 @@ fn prepare(bed: &Bed, mode: Mode) -> (Db, Model) {
         }
     }
     (db, model)
+}
+
+/// What a phase needs besides.
+fn prepare_for(phase: Phase, db: &Db, model: &mut Model) {
+    match phase {
+        Phase::ReadStream => model.write_stream(db).expect("writes"),
+        // Each file of values has garbage then, and others that stay.
+        Phase::MoveValues => (0..24).step_by(2).for_each(|number| model.delete(db, number)),
+        _ => {}
+    }
+}
+
+/// Reads the stream from its begin to its end, and then in some places, backward.
+fn read_stream(db: &Db) -> trommel::Result<()> {
+    let mut reader = db.get_reader(STREAM)?.expect("it is there");
+    let as_error = |source| Error::Io { path: STREAM.into(), source: Arc::new(source) };
+    let mut all = Vec::new();
+    reader.read_to_end(&mut all).map_err(as_error)?;
+    assert!(all == *STREAMED, "another stream was read");
+    for at in (0..STREAM_BYTES).step_by(STREAM_STEP).rev() {
+        let mut byte = [0];
+        reader.seek(SeekFrom::Start(at as u64)).map_err(as_error)?;
+        reader.read_exact(&mut byte).map_err(as_error)?;
+        assert_eq!(byte[0], STREAMED[at], "at {at}");
+    }
+    Ok(())
+}
+
+fn value_files(bed: &Bed) -> Vec<String> {
+    let mut names = bed.storage().list(&bed.folder(STORE)).unwrap_or_default();
+    names.retain(|name| name.ends_with(".value"));
+    names
 }
 
 /// Does what the phase is about. Gives the store if it is open then, and the first error.
@@ -188,7 +302,12 @@ fn act(bed: &Bed, mode: Mode, phase: Phase, db: Option<Db>, model: &mut Model) -
             }
         }
         Phase::Flush => note(db.flush()),
-        Phase::Merge => note(db.compact()),
+        Phase::Merge | Phase::MoveValues => note(db.compact()),
+        Phase::WriteStream => {
+            note(model.write_stream(&db));
+            note(db.flush());
+        }
+        Phase::ReadStream => note(read_stream(&db)),
         Phase::Checkpoint => note(db.checkpoint(bed.folder(COPY))),
         Phase::Close => return (None, db.close().err()),
         Phase::Create | Phase::Open => unreachable!("the store is open"),
@@ -216,16 +335,20 @@ impl Case {
             Phase::Create => (None, Model::new(mode)),
             Phase::Open => (None, prepare(bed, mode).1),
             _ => {
-                let (db, model) = prepare(bed, mode);
+                let (db, mut model) = prepare(bed, mode);
+                prepare_for(phase, &db, &mut model);
                 (Some(db), model)
             }
         };
+        let old = value_files(bed);
         let before = bed.operations();
         bed.arm(n, kind, lasts);
         let (db, error) = act(bed, mode, phase, db, &mut model);
         if bed.operations() - before <= n {
             bed.mend();
             assert!(error.is_none(), "{error:?}, and nothing has failed");
+            let is_moved = value_files(bed).iter().any(|name| !old.contains(name));
+            assert!(is_moved || phase != Phase::MoveValues, "no value was moved");
             return false;
         }
         let db = self.read_while_it_fails(db, error.as_ref(), &mut model);
@@ -277,7 +400,10 @@ impl Case {
                 self.is_the_fault(&refused.to_string());
                 self.is_the_fault(&failure);
             }
-            let works = matches!(self.phase, Phase::Write | Phase::Flush | Phase::Merge);
+            let works = matches!(
+                self.phase,
+                Phase::Write | Phase::Flush | Phase::Merge | Phase::MoveValues
+            );
             if works && error.is_some() {
                 self.is_the_fault(
                     &db.stats().expect("open").failure.expect("stats tell what does not go on"),
@@ -300,7 +426,10 @@ impl Case {
     /// nothing at all.
     fn crash(self, bed: &Bed, is_done: bool, model: &Model) {
         let Bed::Simulated(disk) = bed else { return };
-        let saves = matches!(self.phase, Phase::Flush | Phase::Merge | Phase::Close);
+        let saves = matches!(
+            self.phase,
+            Phase::Flush | Phase::Merge | Phase::Close | Phase::WriteStream | Phase::MoveValues
+        );
         // While the fault lasts, one more write was acknowledged, perhaps.
         let is_durable = self.mode.sync == SyncPolicy::Always || (is_done && saves && !self.lasts);
         let cuts =
@@ -370,7 +499,7 @@ fn all_cases(
 ) -> u64 {
     let mut cases = 0;
     for phase in PHASES {
-        for &mode in modes {
+        for &mode in modes.iter().filter(|mode| phase.is_of(mode.values)) {
             for (kind, lasts) in
                 [Fault::Io, Fault::NoSpace].map(|kind| [(kind, false), (kind, true)]).concat()
             {
@@ -397,7 +526,7 @@ fn a_fault_at_any_operation_of_any_phase_loses_nothing() {
 fn a_fault_on_the_real_disk_loses_nothing() {
     // Each time other operations.
     let some = |cases| Box::new((cases % 7..).step_by(23)) as Box<dyn Iterator<Item = u64>>;
-    let cases = all_cases(&[MODES[0], MODES[4]], Bed::real, some);
+    let cases = all_cases(&[MODES[0], MODES[6]], Bed::real, some);
     println!("{cases} faults on the real disk");
     assert!(cases > 50, "{cases}");
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 use trommel::storage::Disk;
 use trommel::tools::{dump, peek, repair};
-use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
+use trommel::{Background, Db, Error, FollowOptions, GuardKind, Options, SyncPolicy};
 
 /// Far more than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -175,6 +175,17 @@ pub(crate) fn open_and_read(path: &Path) -> Told {
     Ok(format!("{rows} rows"))
 }
 
+pub(crate) fn follow_and_read(path: &Path) -> Told {
+    let follower = Db::follow(path, FollowOptions::new().options(options()))?;
+    for row in 0..ROWS {
+        let found = follower.get(row.to_be_bytes())?;
+        assert!(found.is_none_or(|found| *found == *value(row)), "row {row} is wrong");
+    }
+    follower.catch_up()?;
+    follower.close()?;
+    Ok(format!("{ROWS} rows"))
+}
+
 pub(crate) fn peek_at(path: &Path) -> Told {
     peek(path).map(|tree| format!("{} runs", tree.runs.len()))
 }
@@ -195,8 +206,9 @@ pub(crate) fn repair_it(path: &Path) -> Told {
 /// A call of a folder, and what it tells.
 type Call = (&'static str, fn(&Path) -> Told);
 
-pub(crate) const CALLS: [Call; 4] = [
+pub(crate) const CALLS: [Call; 5] = [
     ("open", open_and_read as fn(&Path) -> Told),
+    ("follow", follow_and_read),
     ("peek", peek_at),
     ("dump", dump_all),
     ("repair", repair_it),

@@ -3,7 +3,7 @@
 //! ```text
 //! MANIFEST, LOCK, *.wal, *.table, *.filter, left-overs    x
 //!     link, pipe, socket, device, folder, sparse file
-//! open, peek, dump, repair, verify, checkpoint            ->
+//! open, follow, peek, dump, repair, verify, checkpoint    ->
 //!     an error that names the file, or an answer; outside all is as it was
 //! ```
 //! Invariant: no call waits for ever, takes memory by what a file claims, panics, or follows a link

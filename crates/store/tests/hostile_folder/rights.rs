@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use trommel::{Background, Db};
+use trommel::{Background, Db, FollowOptions};
 
 use crate::ground::{
     CALLS, ROWS, contents, copy_store, make_store, names, names_it, newest, options, value,
@@ -120,7 +120,7 @@ fn files_and_folders_without_the_right_to_them_are_errors_that_name_them() {
     let sound = root.join("sound");
     for (call, f) in CALLS {
         match f(&sound) {
-            Ok(_) => assert!(["peek", "dump"].contains(&call), "{call}"),
+            Ok(_) => assert!(["follow", "peek", "dump"].contains(&call), "{call}"),
             Err(error) => {
                 assert!(["open", "repair"].contains(&call), "{call}: {error}");
                 assert!(names_it(&error, "LOCK"), "{call}: {error}");
@@ -184,4 +184,59 @@ fn a_folder_that_takes_no_files_is_read_and_says_so_to_who_writes() {
         db.close().expect("nothing is owed");
         assert!(contents(&sound) == before, "something was changed");
     }
+}
+
+/// A value that is apart.
+fn long_value(row: u32) -> Vec<u8> {
+    value(row).repeat(100)
+}
+
+/// A store of which half is in tables, and half in its log.
+fn make_store_with_values_apart(path: &Path) {
+    let db = Db::open(path, options().value_threshold(256)).expect("opens");
+    for row in 0..ROWS {
+        db.put(row.to_be_bytes(), long_value(row)).expect("puts");
+        if row == ROWS / 2 {
+            db.flush().expect("flushes");
+        }
+    }
+    db.close().expect("closes");
+    newest(path, ".value");
+}
+
+#[test]
+fn a_store_of_somebody_else_in_a_folder_that_takes_no_files_is_followed() {
+    let test = "rights::a_store_of_somebody_else_in_a_folder_that_takes_no_files_is_followed";
+    let Some(root) = child_of() else {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).expect("sets");
+        let mut command = Command::new(this_program());
+        if fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0) {
+            let program = root.path().join("program");
+            fs::copy(this_program(), &program).expect("copies");
+            command = Command::new(program);
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let theirs = root.path().join("theirs");
+        make_store_with_values_apart(&theirs);
+        for name in names(&theirs) {
+            let readable = fs::Permissions::from_mode(0o444);
+            fs::set_permissions(theirs.join(name), readable).expect("sets");
+        }
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o555)).expect("sets");
+        run_child(command, test, root.path());
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o755)).expect("sets");
+        return;
+    };
+    let theirs = root.join("theirs");
+    let before = contents(&theirs);
+    let follower = Db::follow(&theirs, FollowOptions::new()).expect("needs no right to write");
+    follower.catch_up().expect("reads");
+    for row in 0..ROWS {
+        let found = follower.get(row.to_be_bytes()).expect("reads");
+        assert_eq!(found.as_deref(), Some(&*long_value(row)), "row {row}");
+    }
+    assert_eq!(follower.verify().expect("reads").damage, [""; 0]);
+    follower.close().expect("closes");
+    assert!(contents(&theirs) == before, "something was changed");
 }

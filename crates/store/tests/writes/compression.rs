@@ -37,12 +37,16 @@ fn value(number: u64) -> String {
 }
 
 fn fill(db: &Db, numbers: std::ops::Range<u64>) {
+    flush_rows(db, numbers);
+    db.settle().expect("merges");
+}
+
+fn flush_rows(db: &Db, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let key = number.wrapping_mul(0x2545_f491_4f6c_dd1d).to_be_bytes();
         db.put(key, value(number)).expect("puts");
     }
     db.flush().expect("flushes");
-    db.settle().expect("merges");
 }
 
 fn rows(db: &Db) -> u64 {
@@ -248,25 +252,48 @@ mod with_zstd {
         assert!(write() == write());
     }
 
-    #[test]
-    fn a_merge_whose_sample_cannot_be_read_is_made_again() {
+    /// Enough for a sample that makes a dictionary.
+    const SAMPLED_ROWS: u64 = 1600;
+    /// Operations of a merge, from its begin on, of which each fails. The sample is read in these.
+    const OPERATIONS_EACH: u64 = 60;
+    /// Of those behind, one in so many fails.
+    const OPERATIONS_STEP: u64 = 5;
+
+    /// A store with two runs, whose merge makes a dictionary.
+    fn two_runs() -> (Memory, Db) {
         let disk = Memory::new();
         let db = open(&disk, options().compression(ZSTD)).expect("opens");
-        fill(&db, 0..3000);
-        fill(&db, 3000..6000);
-        let begin = disk.operations();
-        for after in 0..40 {
-            disk.fail_at(begin + after, Fault::Io);
+        flush_rows(&db, 0..SAMPLED_ROWS / 2);
+        flush_rows(&db, SAMPLED_ROWS / 2..SAMPLED_ROWS);
+        assert_eq!(dictionary_bytes(&db), 0, "nothing is merged yet");
+        (disk, db)
+    }
+
+    #[test]
+    fn a_merge_whose_sample_cannot_be_read_is_made_again() {
+        let (mut failed, mut has_fired) = (0, true);
+        let spread = (OPERATIONS_EACH..).step_by(OPERATIONS_STEP as usize);
+        for after in (0..OPERATIONS_EACH).chain(spread) {
+            let (disk, db) = two_runs();
+            disk.fail_at(after, Fault::Io);
             let merged = db.compact();
+            has_fired = !disk.may_fail();
             disk.mend();
-            if merged.is_ok() && after > 30 {
+            failed += u32::from(merged.is_err());
+            assert!(has_fired || merged.is_ok(), "{merged:?}, and nothing has failed");
+            db.compact().unwrap_or_else(|error| panic!("after {after} operations: {error}"));
+            assert!(dictionary_bytes(&db) > 0, "after {after} operations");
+            assert_eq!(rows(&db), SAMPLED_ROWS, "after {after} operations");
+            if after.is_multiple_of(20) || !has_fired {
+                holds(&db, SAMPLED_ROWS);
+            }
+            db.close().expect("closes");
+            if !has_fired {
                 break;
             }
         }
-        db.compact().expect("merges");
-        assert!(dictionary_bytes(&db) > 0);
-        holds(&db, 6000);
-        db.close().expect("closes");
+        // A sample has so many blocks at least, and each is read.
+        assert!(!has_fired && failed > 16, "{failed} merges have failed");
     }
 
     #[test]

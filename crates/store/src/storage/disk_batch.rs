@@ -115,4 +115,8 @@ impl ReadAtWrapper for Overlapping {
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         if self.direct { Box::new(PoolQueue::new(DEPTH)) } else { one_by_one() }
     }
+
+    fn bypasses_cache(&self) -> bool {
+        self.direct
+    }
 }

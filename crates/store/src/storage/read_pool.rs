@@ -89,7 +89,8 @@ impl ReadQueue for PoolQueue {
     }
 
     fn collect(&mut self, wait: bool) -> Option<Completed> {
-        if self.in_flight == 0 {
+        // A forked child has none of the threads that read.
+        if self.in_flight == 0 || self.process != std::process::id() {
             return None;
         }
         let (_, done) = self.mailbox.as_ref()?;
@@ -262,6 +263,15 @@ mod tests {
         tags.sort_unstable();
         assert!(tags.into_iter().eq(0..3 * THREADS_MAX as u64));
         assert!(thread_count() <= THREADS_MAX);
+    }
+
+    #[test]
+    fn a_forked_child_waits_for_no_thread_of_its_parent() {
+        let file = Arc::new(Gate::default());
+        let mut queue = reading(&file, 1, 0..2);
+        queue.process += 1;
+        assert!(queue.collect(true).is_none());
+        file.open();
     }
 
     // A child that was forked while a thread put a read into a mailbox hung when it dropped that.

@@ -26,12 +26,14 @@ use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{Append, ReadAt, Syncer};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock, try_lock};
 
+pub(crate) mod coming;
 pub(crate) mod format;
 mod record_maker;
 pub(crate) mod record_reader;
 #[cfg(test)]
 mod tests;
 
+use coming::Coming;
 use format::{
     CHUNK_BYTES, HEAD_BYTES, HEADER_BYTES, Head, chunk_count, packed_record_bytes_max, record_bytes,
 };
@@ -41,6 +43,9 @@ use record_reader::{Ended, Ends, Wrong, packed_chunks, plain_chunks, walk};
 /// Bytes that are appended, copied or checked at once.
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
 const PIECE_CHUNKS: usize = PIECE_BYTES / CHUNK_BYTES;
+
+/// The longest value that is read ahead into the store's own memory, in bytes.
+const COMING_LEN_MAX: u64 = 2 << 20;
 
 /// A value file, open for reads and perhaps for appends.
 pub(crate) struct ValueFile {
@@ -474,13 +479,42 @@ impl ValueFile {
         value.map_err(|wrong| self.wrong(wrong))
     }
 
-    /// The value is read soon. Nobody waits for it, and no error is told.
-    pub(crate) fn will_read(&self, files: &Arc<OpenFiles>, at: &ValueRef) {
-        if self.check_place(at).is_ok()
-            && let Ok(reader) = self.reader(files)
-        {
-            let _ = reader.will_read(at.offset, record_bytes(at));
+    /// The value is read soon: the system begins to or, past its cache, a queue. Nobody waits for
+    /// it, and no error is told.
+    pub(crate) fn will_read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Option<Coming> {
+        self.check_place(at).ok()?;
+        let (reader, len) = (self.reader(files).ok()?, record_bytes(at));
+        if !reader.bypasses_cache() {
+            let _ = reader.will_read(at.offset, len);
+            return None;
         }
+        let span = at.offset..at.offset + len;
+        (at.len <= COMING_LEN_MAX).then(|| Coming::begin(reader, &span))
+    }
+
+    /// Some chunks of a value are read soon, by a queue. None: the system reads ahead itself.
+    pub(crate) fn will_read_chunks(
+        &self,
+        files: &Arc<OpenFiles>,
+        (at, ends): (&ValueRef, &Ends),
+        chunks: &Range<u64>,
+    ) -> Option<Coming> {
+        self.check_place(at).ok()?;
+        let reader = self.reader(files).ok()?;
+        reader.bypasses_cache().then(|| Coming::begin(reader, &ends.chunks(at, chunks)))
+    }
+
+    /// As `read_chunks`, of what was read ahead.
+    pub(crate) fn arrived_chunks(
+        &self,
+        coming: Coming,
+        (at, ends): (&ValueRef, &Ends),
+        chunks: Range<u64>,
+        checksum: &mut u32,
+    ) -> Result<ReadValue> {
+        let place = ends.chunks(at, &chunks).start;
+        let read = coming.bytes().map_err(|error| failed(&self.path, place, error))?;
+        self.check_record(read, (at, place), chunks, checksum)
     }
 
     /// An error: the chunks of a value are sound, and of another one than its reference tells.

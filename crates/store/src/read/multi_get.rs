@@ -27,6 +27,7 @@ use crate::entries::memtable::Found;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
+use crate::files::value_file::coming::Coming;
 use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
@@ -42,6 +43,8 @@ pub(crate) const GROUP: usize = 16;
 const BATCH: usize = 1024;
 /// Cache lines of a value that are asked for: those of most values.
 const VALUE_LINES: usize = 3;
+/// Values that queues read ahead at once, past the cache of the system.
+const COMING_MAX: usize = 16;
 
 type Answer = Result<Option<Value>>;
 
@@ -117,6 +120,36 @@ struct Missing<'v> {
     table: &'v Arc<Table>,
     number: usize,
     place: usize,
+}
+
+/// Values apart that are read ahead, in the order in which they are needed.
+#[derive(Default)]
+struct ToldValues {
+    /// The bytes of each, and its read, if a queue reads it.
+    values: VecDeque<(u64, Option<Coming>)>,
+    bytes: u64,
+    /// How many queues read.
+    coming: usize,
+}
+
+impl ToldValues {
+    fn has_room(&self) -> bool {
+        self.bytes < AHEAD_BYTES_MAX && self.coming < COMING_MAX
+    }
+
+    fn push(&mut self, (bytes, coming): (u64, Option<Coming>)) {
+        self.bytes += bytes;
+        self.coming += usize::from(coming.is_some());
+        self.values.push_back((bytes, coming));
+    }
+
+    /// The read of the first one, if there is a first one and a queue reads it.
+    fn pop(&mut self) -> Option<Coming> {
+        let (bytes, coming) = self.values.pop_front()?;
+        self.bytes -= bytes;
+        self.coming -= usize::from(coming.is_some());
+        coming
+    }
 }
 
 impl<'v> Batch<'v, '_> {
@@ -280,8 +313,8 @@ impl<'v> Batch<'v, '_> {
         self.apart.extend(stored.map(|stored| (place, stored)));
     }
 
-    /// Reads values apart in the order of their places. While one is read the system reads the
-    /// next ones ahead.
+    /// Reads values apart in the order of their places. While one is read the system, or queues,
+    /// read the next ones ahead.
     #[cold]
     fn read_values(&mut self) {
         let tree = self.tree;
@@ -292,18 +325,17 @@ impl<'v> Batch<'v, '_> {
         let mut apart = std::mem::take(&mut self.apart);
         apart.sort_by_cached_key(|(_, stored)| place_of(stored));
         let mut apart = VecDeque::from(apart);
-        // Bytes of values that the system was told of: of those that `apart` begins with.
-        let (mut told, mut bytes) = (VecDeque::new(), 0);
+        // Those that `apart` begins with.
+        let mut told = ToldValues::default();
         while let Some((place, stored)) = apart.pop_front() {
-            bytes -= told.pop_front().unwrap_or(0);
-            while bytes < AHEAD_BYTES_MAX
-                && let Some((_, next)) = apart.get(told.len())
+            let coming = told.pop();
+            while told.has_room()
+                && let Some((_, next)) = apart.get(told.values.len())
             {
-                let next = tree.will_get_value(next);
-                told.push_back(next);
-                bytes += next;
+                told.push(tree.will_get_value(next));
             }
-            self.answers[place] = tree.cached_value_apart(&stored, &mut self.costs).map(Some);
+            let value = tree.cached_or_coming_value(&stored, coming, &mut self.costs);
+            self.answers[place] = value.map(Some);
         }
     }
 

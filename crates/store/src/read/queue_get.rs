@@ -138,7 +138,11 @@ impl ValueSearch {
     fn answered(&self, tree: &OpenTree, value: Result<Value>) -> Result<Option<Value>> {
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         query.count(tree, &self.costs);
-        value.map(Some)
+        // It may have expired while it was read.
+        let is_left = |value: &Value| {
+            value.expiry().is_none_or(|expiry| !expiry.has_come(tree.env.clock.since_epoch()))
+        };
+        Ok(Some(value?).filter(is_left))
     }
 }
 

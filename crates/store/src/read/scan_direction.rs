@@ -24,6 +24,7 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::query_blocks::Fetched;
 use crate::files::read_ahead::Approach;
 use crate::files::run::Run;
+use crate::files::value_file::coming::Coming;
 use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{Parts, PartsCursor};
 use crate::guard::{Answer, Guard};
@@ -120,8 +121,8 @@ pub(crate) struct Side {
 /// What a key has.
 enum Found {
     Here(Value),
-    /// Where it is.
-    Apart(Value),
+    /// Where it is, and its read, if a queue reads it ahead.
+    Apart(Value, Option<Coming>),
 }
 
 /// What was found before it is asked for (`values_ahead.rs`).

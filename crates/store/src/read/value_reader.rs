@@ -1,6 +1,7 @@
 //! A value that is read in parts: as long as any, in the memory of some of its chunks.
 //! ```text
 //! read     in order: a piece of many chunks at a time      after a seek: the chunk of the place
+//!          past the system's cache, from the second piece on: the next one meanwhile
 //! ```
 //! Invariants: every byte that is given was checked with its chunk. Who reads a value from its
 //! first byte to its last also knows that it is the one that was put. The file stays while it is
@@ -14,6 +15,7 @@ use crate::entries::read_value::ReadValue;
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
+use crate::files::value_file::coming::Coming;
 use crate::files::value_file::format::{CHUNK_BYTES, chunk_count};
 use crate::files::value_file::record_reader::Ends;
 use crate::files::value_file::{PIECE_BYTES, ValueFile};
@@ -44,10 +46,14 @@ struct ApartReader {
     ends: Ends,
     /// What was read last, and which bytes of the value these are.
     read: Option<(ReadValue, Range<u64>)>,
+    /// The chunks that are read ahead, if they are.
+    coming: Option<ComingChunks>,
     /// The chunks before this one were read in their order, and have this checksum.
     in_order: u64,
     checksum: u32,
 }
+
+type ComingChunks = (Range<u64>, Coming);
 
 impl ValueReader {
     /// Of a value that is here.
@@ -63,7 +69,9 @@ impl ValueReader {
         let (file, files) = (store.held(value.file)?, Arc::clone(store.files()));
         file.check_head(&files, &value)?;
         let ends = file.ends(&files, &value)?;
-        let source = ApartReader { file, files, value, ends, read: None, in_order: 0, checksum: 0 };
+        let (read, coming) = (None, None);
+        let source =
+            ApartReader { file, files, value, ends, read, coming, in_order: 0, checksum: 0 };
         let (len, expiry) = (value.len, stored.expiry());
         Ok(ValueReader { source: Source::Apart(Box::new(source)), len, expiry, at: 0 })
     }
@@ -97,13 +105,16 @@ impl ApartReader {
 
     fn read_at(&mut self, at: u64) -> Result<()> {
         const CHUNK: u64 = CHUNK_BYTES as u64;
-        const PIECE: u64 = (PIECE_BYTES / CHUNK_BYTES) as u64;
         self.read = None;
         let (first, all) = (at / CHUNK, chunk_count(self.value.len));
         let is_next = first == self.in_order;
-        let chunks = first..(first + if is_next { PIECE } else { 1 }).min(all);
-        let (value, mut checksum) = ((&self.value, &self.ends), self.checksum);
-        let read = self.file.read_chunks(&self.files, value, chunks.clone(), &mut checksum)?;
+        let chunks = if is_next { self.piece_from(first) } else { first..first + 1 };
+        let coming = self.coming.take();
+        // Who goes on behind one piece will behind others.
+        if is_next && first > 0 && chunks.end < all {
+            self.coming = self.ask_for(self.piece_from(chunks.end));
+        }
+        let (read, checksum) = self.chunks(&chunks, coming)?;
         if is_next {
             if chunks.end == all {
                 self.file.check_all(&self.value, checksum)?;
@@ -113,6 +124,37 @@ impl ApartReader {
         let end = (chunks.end * CHUNK).min(self.value.len);
         self.read = Some((read, chunks.start * CHUNK..end));
         Ok(())
+    }
+
+    /// The chunks that are read at once in order.
+    fn piece_from(&self, first: u64) -> Range<u64> {
+        const PIECE: u64 = (PIECE_BYTES / CHUNK_BYTES) as u64;
+        first..(first + PIECE).min(chunk_count(self.value.len))
+    }
+
+    fn ask_for(&self, chunks: Range<u64>) -> Option<ComingChunks> {
+        let value = (&self.value, &self.ends);
+        let coming = self.file.will_read_chunks(&self.files, value, &chunks)?;
+        Some((chunks, coming))
+    }
+
+    /// Some chunks, and the checksum with these. What is coming is of use if it is they; if it went
+    /// wrong, they are read anew.
+    fn chunks(
+        &self,
+        chunks: &Range<u64>,
+        coming: Option<ComingChunks>,
+    ) -> Result<(ReadValue, u32)> {
+        let (value, mut checksum) = ((&self.value, &self.ends), self.checksum);
+        if let Some((_, coming)) = coming.filter(|(of, _)| of == chunks) {
+            let arrived = self.file.arrived_chunks(coming, value, chunks.clone(), &mut checksum);
+            if let Ok(read) = arrived {
+                return Ok((read, checksum));
+            }
+            checksum = self.checksum;
+        }
+        let read = self.file.read_chunks(&self.files, value, chunks.clone(), &mut checksum)?;
+        Ok((read, checksum))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::storage::traits::ReadAt;
 use crate::storage::traits::ReadAtWrapper;
 use crate::sync::Arc;
 
-/// How many reads of one call are in flight at once.
+/// How many reads of one call, or of one queue of reads ahead, are in flight at once.
 const DEPTH: usize = 64;
 
 thread_local! {
@@ -56,9 +56,9 @@ pub(crate) fn queue(overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
         Overlap::Ring => match RingQueue::new(depth) {
             Ok(ring) => Box::new(ring),
             // Perhaps too many rings or files are open.
-            Err(_) => Box::new(PoolQueue::default()),
+            Err(_) => Box::new(PoolQueue::new(depth)),
         },
-        Overlap::Pool => Box::new(PoolQueue::default()),
+        Overlap::Pool => Box::new(PoolQueue::new(depth)),
         Overlap::OneByOne => one_by_one(),
     }
 }
@@ -113,6 +113,10 @@ impl ReadAtWrapper for Overlapping {
     /// Reads ahead use the pool even where batches use a ring. Many files are read ahead, and each
     /// ring would take a descriptor. Files in the system's cache are read ahead by the system.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
-        if self.direct { Box::new(PoolQueue::default()) } else { one_by_one() }
+        if self.direct { Box::new(PoolQueue::new(DEPTH)) } else { one_by_one() }
+    }
+
+    fn bypasses_cache(&self) -> bool {
+        self.direct
     }
 }

@@ -372,6 +372,10 @@ impl ReadAt for TableFile {
         self.with(|file| Ok(file.reads_ahead())).unwrap_or_else(|_| one_by_one())
     }
 
+    fn bypasses_cache(&self) -> bool {
+        self.with(|file| Ok(file.bypasses_cache())).unwrap_or(false)
+    }
+
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         self.with(|file| file.read_many(reads))
     }

@@ -2,7 +2,7 @@
 //! ```text
 //! submit -> waiting -> ring (at most `depth`) -> collect
 //!                        |  fails: all of its reads ------------.
-//!           no descriptor, no bytes, no such place --------> pool -> collect
+//!           no descriptor, no bytes, no such place --------> pool (at most `depth`) -> collect
 //! ```
 //! Invariant: each request is in one place: waiting, in the ring, in the pool, or done.
 
@@ -31,7 +31,7 @@ impl RingQueue {
     /// An error: this process may not have a ring now.
     pub(crate) fn new(depth: usize) -> io::Result<RingQueue> {
         let ring = Some(Ring::new(depth)?);
-        Ok(RingQueue { ring, waiting: VecDeque::new(), pool: PoolQueue::default() })
+        Ok(RingQueue { ring, waiting: VecDeque::new(), pool: PoolQueue::new(depth) })
     }
 
     /// Begins waiting reads, as far as there is room.

@@ -164,6 +164,7 @@ wrapper_trait! {
         fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
         fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer>;
         fn reads_ahead(&self) -> Box<dyn ReadQueue>;
+        fn bypasses_cache(&self) -> bool;
         fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
         fn will_read(&self, offset: u64, len: u64) -> io::Result<()>;
         fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>>;
@@ -275,6 +276,11 @@ pub trait ReadAt: Send + Sync {
     /// when it is collected.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         one_by_one()
+    }
+    /// Whether the system caches nothing of the file, and `reads_ahead` reads before it is asked
+    /// for the answer: so `will_read` would be in vain.
+    fn bypasses_cache(&self) -> bool {
+        false
     }
     /// Several reads at once: all are submitted, then all are collected. After an error it is
     /// unknown which buffers are filled.

@@ -2,7 +2,7 @@
 //! ```text
 //! entry in a memtable -> reference -> file, held by the memtable -> record, checked -> value
 //!       in a table                       held by the table      -> the cache, for gets -> value
-//!                                        read by a queue of reads meanwhile
+//!                                        read by a queue of reads meanwhile, or ahead
 //! ```
 //! Invariant: who reads a reference has pinned the version that it was found in. So its file is
 //! held.
@@ -17,6 +17,7 @@ use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::value_file::ValueFile;
+use crate::files::value_file::coming::Coming;
 use crate::files::value_file::format::record_bytes;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::ReadAt;
@@ -24,7 +25,7 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 
-/// Bytes of values that the system is told of ahead, at most; one value may be longer.
+/// Bytes of values that are read ahead, at most; one value that the system reads may be longer.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
 
 /// The longest value that a queue reads beside others, in bytes.
@@ -121,15 +122,31 @@ impl OpenTree {
         Value::apart(read, stored.expiry())
     }
 
-    /// The value of a reference, as it is stored. Requires: the version that it was found in is
-    /// pinned.
+    /// The value of a reference, as it is stored. `coming`: its read, if it was read ahead.
+    /// Requires: the version that it was found in is pinned.
     #[cold]
-    pub(crate) fn value_apart(&self, stored: &Value, costs: &mut QueryStats) -> Result<Value> {
+    pub(crate) fn value_apart(
+        &self,
+        stored: &Value,
+        coming: Option<Coming>,
+        costs: &mut QueryStats,
+    ) -> Result<Value> {
         let at = self.ref_of(stored)?;
-        let store = &self.table_files.values.store;
-        let value = store.held(at.file)?.read(store.files(), &at)?;
+        let value = self.read_apart(&at, coming)?;
         count_read(&at, costs);
         Ok(Value::apart(Arc::new(value), stored.expiry()))
+    }
+
+    /// What went wrong ahead is read anew, as if nothing had been.
+    fn read_apart(&self, at: &ValueRef, coming: Option<Coming>) -> Result<ReadValue> {
+        let store = &self.table_files.values.store;
+        let file = store.held(at.file)?;
+        if let Some(coming) = coming
+            && let Ok(value) = file.value_of_bytes(coming.bytes(), at)
+        {
+            return Ok(value);
+        }
+        file.read(store.files(), at)
     }
 
     /// As `value_apart`, for a get: the value may be in the cache, and stays there if it was read.
@@ -139,32 +156,40 @@ impl OpenTree {
         stored: &Value,
         costs: &mut QueryStats,
     ) -> Result<Value> {
+        self.cached_or_coming_value(stored, None, costs)
+    }
+
+    /// As above. `coming`: its read, if it was read ahead.
+    pub(crate) fn cached_or_coming_value(
+        &self,
+        stored: &Value,
+        coming: Option<Coming>,
+        costs: &mut QueryStats,
+    ) -> Result<Value> {
         let at = self.ref_of(stored)?;
         let cached = &self.table_files.cached_values;
         if let Some(value) = cached.get(&at, stored.expiry()) {
             return Ok(value);
         }
-        let store = &self.table_files.values.store;
-        let read = store.held(at.file)?.read(store.files(), &at)?;
+        let read = self.read_apart(&at, coming)?;
         Ok(self.read_value(stored, &at, read, costs))
     }
 
-    /// Has the system read a value ahead, whatever the cache has: its bytes.
-    pub(crate) fn will_read_value(&self, stored: &Value) -> u64 {
+    /// Has a value be read ahead, whatever the cache has: its bytes, and its read, unless the
+    /// system reads it.
+    pub(crate) fn will_read_value(&self, stored: &Value) -> (u64, Option<Coming>) {
         let store = &self.table_files.values.store;
-        let Ok(at) = self.ref_of(stored) else { return 0 };
-        if let Ok(file) = store.held(at.file) {
-            file.will_read(store.files(), &at);
-        }
-        at.len
+        let Ok(at) = self.ref_of(stored) else { return (0, None) };
+        let file = store.held(at.file).ok();
+        (at.len, file.and_then(|file| file.will_read(store.files(), &at)))
     }
 
     /// As `will_read_value`, for a get. 0: there is nothing to be read.
-    pub(crate) fn will_get_value(&self, stored: &Value) -> u64 {
+    pub(crate) fn will_get_value(&self, stored: &Value) -> (u64, Option<Coming>) {
         let cached = &self.table_files.cached_values;
         match self.ref_of(stored) {
             Ok(at) if cached.get(&at, None).is_none() => self.will_read_value(stored),
-            _ => 0,
+            _ => (0, None),
         }
     }
 

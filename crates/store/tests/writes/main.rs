@@ -27,4 +27,5 @@ mod sync_interval;
 mod transactions;
 mod unlogged;
 mod unsorted;
+mod values_ahead;
 mod versions;

@@ -5,14 +5,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use trommel::Environment;
-use trommel::options::Overlap;
+use trommel::options::{DirectIo, Overlap};
 use trommel::stats::{QueryStats, Stats};
 use trommel::storage::Memory;
-use trommel::testing::Fault;
-use trommel::{Answer, Answered, Background, Db, GuardKind, Options, Queue, Value};
+use trommel::testing::{Fault, ManualClock};
+use trommel::{
+    Answer, Answered, Background, Db, Error, FollowOptions, GuardKind, Options, Queue, Snapshot,
+    Value,
+};
 use trommel_guards::kinds;
 
 /// The shortest value that is apart.
@@ -275,6 +279,150 @@ proptest! {
     }
 }
 
+type GotValue = trommel::Result<Option<Vec<u8>>>;
+
+/// The answers of all gets that are under way, by tag.
+fn all_values(queue: &mut Queue) -> BTreeMap<u64, GotValue> {
+    let answered = std::iter::from_fn(|| queue.wait());
+    let value_of = |answered: Answered| match answered.answer {
+        Answer::Value(got) => (answered.tag, got.map(|value| value.map(|value| value.to_vec()))),
+        other => panic!("a get was answered {other:?}"),
+    };
+    answered.map(value_of).collect()
+}
+
+/// What was found to be there when it was asked for may have expired when it is answered.
+#[test]
+fn a_value_apart_that_expires_while_it_is_awaited_is_no_answer() {
+    let clock = Arc::new(ManualClock::default());
+    let environment = Environment::new().storage(Arc::new(Memory::new())).clock(clock.clone());
+    let db = Db::open_with("db", options(GuardKind::Grf, 0), environment).expect("opens");
+    let second = Duration::from_secs(1);
+    for is_in_table in [false, true] {
+        db.put_ttl("short", apart(1), second).expect("put");
+        db.put_ttl("long", apart(2), 100 * second).expect("put");
+        db.put("for ever", apart(3)).expect("put");
+        if is_in_table {
+            db.flush().expect("flushed");
+        }
+        let mut queue = db.queue(4);
+        let ask_all = |queue: &mut Queue| {
+            (0..).zip(["short", "long", "for ever"]).for_each(|(tag, key)| {
+                queue.submit_get(key, tag);
+            });
+        };
+        let left = |short| [short, Some(apart(2)), Some(apart(3))];
+        let found = |queue: &mut Queue| -> Vec<Option<Vec<u8>>> {
+            all_values(queue).into_values().map(|value| value.expect("read")).collect()
+        };
+        ask_all(&mut queue);
+        assert_eq!(queue.under_way(), 3);
+        assert_eq!(found(&mut queue), left(Some(apart(1))), "{is_in_table}");
+        ask_all(&mut queue);
+        clock.advance(second);
+        assert_eq!(found(&mut queue), left(None), "{is_in_table}: it expires meanwhile");
+        ask_all(&mut queue);
+        assert_eq!(found(&mut queue), left(None), "{is_in_table}: it has expired");
+    }
+}
+
+/// A follower, and a snapshot of it whose tables and values are merged away since.
+fn check_follower(max_open_files: usize) {
+    const COUNT: u64 = 60;
+    let disk = Memory::new();
+    let db = open(&disk, options(GuardKind::Grf, 0));
+    let put_all = |from: u64| {
+        for number in 0..COUNT {
+            db.put(number.to_be_bytes(), apart(from + number)).expect("put");
+            if number % 20 == 19 {
+                db.flush().expect("flushed");
+            }
+        }
+    };
+    // Where few files may be open, what the writer has removed is gone.
+    let check = |snapshot: &Snapshot, from: u64, may_be_gone: bool| {
+        let mut queue = snapshot.queue(4);
+        (0..COUNT).for_each(|number| queue.submit_get(number.to_be_bytes(), number));
+        let answers = all_values(&mut queue);
+        assert_eq!(answers.len() as u64, COUNT);
+        for (number, got) in answers {
+            match got {
+                Err(Error::Gone { .. }) if may_be_gone => {}
+                got => assert_eq!(got.expect("read"), Some(apart(from + number)), "{number}"),
+            }
+        }
+    };
+    put_all(0);
+    let followed = Options::new().max_open_files(max_open_files).block_cache_bytes(0);
+    let followed = FollowOptions::new().options(followed);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let follower = Db::follow_with("db", followed, environment).expect("follows");
+    let before = follower.snapshot().expect("open");
+    check(&before, 0, false);
+    put_all(1000);
+    db.compact().expect("compacted");
+    db.step().expect("removes files");
+    check(&before, 0, max_open_files == 1);
+    assert!(follower.catch_up().expect("catches up"));
+    check(&before, 0, max_open_files == 1);
+    check(&follower.snapshot().expect("open"), 1000, false);
+}
+
+#[test]
+fn a_queue_of_a_follower_answers_as_its_snapshot_or_that_values_are_gone() {
+    [100, 1].into_iter().for_each(check_follower);
+}
+
+/// Every answer is right, or says that the store was closed.
+fn check_closed(answers: BTreeMap<u64, GotValue>) {
+    for (number, got) in answers {
+        match got {
+            Err(Error::Closed { .. }) => {}
+            got => assert_eq!(got.expect("read"), Some(apart(number)), "{number}"),
+        }
+    }
+}
+
+#[test]
+fn a_store_that_is_closed_while_values_are_awaited_says_so() {
+    let db = open(&Memory::new(), options(GuardKind::Grf, 0));
+    (0..10u64).for_each(|number| db.put(number.to_be_bytes(), apart(number)).expect("put"));
+    let mut queue = db.queue(4);
+    (0..10u64).for_each(|number| queue.submit_get(number.to_be_bytes(), number));
+    assert!(queue.wait().is_some());
+    db.close().expect("closes");
+    let answers = all_values(&mut queue);
+    assert!(answers.len() == 9 && queue.under_way() == 0);
+    assert!(answers.into_values().all(|got| matches!(got, Err(Error::Closed { .. }))));
+}
+
+#[test]
+fn a_store_may_be_closed_while_threads_and_rings_read_values() {
+    const COUNT: u64 = 200;
+    for overlap in Overlap::ALL {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
+        for answered_before in [0, 5, 100] {
+            let options = options(GuardKind::Grf, 0).overlap(overlap).direct(DirectIo::ALL);
+            let db = Db::open(folder.path(), options).expect("opens");
+            for number in 0..COUNT {
+                db.put(number.to_be_bytes(), apart(number)).expect("put");
+            }
+            db.flush().expect("flushed");
+            let mut queue = db.queue(8);
+            (0..COUNT).for_each(|number| queue.submit_get(number.to_be_bytes(), number));
+            for _ in 0..answered_before {
+                assert!(queue.wait().is_some());
+            }
+            let closing = std::thread::spawn(move || db.close());
+            let answers = all_values(&mut queue);
+            assert_eq!(answers.len() as u64, COUNT - answered_before);
+            check_closed(answers);
+            closing.join().expect("no panic").expect("closes");
+            assert_eq!(queue.under_way(), 0);
+        }
+    }
+}
+
 #[test]
 fn a_get_that_waits_for_its_value_holds_up_no_other() {
     let options = options(GuardKind::Grf, 1 << 20).value_threshold(VALUE_APART_BYTES);
@@ -306,7 +454,7 @@ fn on_the_real_disk_every_way_of_reading_answers_the_same() {
         .map(|n| if n % 5 == 0 { Ask::Range(n, n + 30, 7) } else { Ask::Get(n * 7 % 600) })
         .collect();
     for overlap in Overlap::ALL {
-        for direct in [trommel::options::DirectIo::ALL, trommel::options::DirectIo::default()] {
+        for direct in [DirectIo::ALL, DirectIo::default()] {
             let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
             let options = options(GuardKind::Grf, 0).overlap(overlap).direct(direct);
             let db = Db::open(folder.path(), options).expect("opens");

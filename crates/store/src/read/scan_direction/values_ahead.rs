@@ -1,4 +1,5 @@
-//! The values apart that a scan comes to: the system is told of some before they are needed.
+//! The values apart that a scan comes to: the system is told of some before they are needed, or,
+//! past its cache, queues read them.
 //! ```text
 //! entries    k1    k2    k3 -> @   k4 -> @   k5 -> @   k6 -> @  ...
 //!                        read      given     '-- found already, and told of --'
@@ -56,15 +57,15 @@ impl Side {
             return Ok(stored);
         }
         self.ahead = Some(Box::default());
-        tree.value_apart(&stored, &mut self.of_operands)
+        tree.value_apart(&stored, None, &mut self.of_operands)
     }
 
     fn find_any(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Found>> {
         if !self.find(bounds, tree)? {
             return Ok(None);
         }
-        let of = if std::mem::take(&mut self.is_apart) { Found::Apart } else { Found::Here };
-        Ok(Some(of(self.take_value())))
+        let (is_apart, value) = (std::mem::take(&mut self.is_apart), self.take_value());
+        Ok(Some(if is_apart { Found::Apart(value, None) } else { Found::Here(value) }))
     }
 
     fn step_among_values(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
@@ -88,9 +89,9 @@ impl Side {
             let value = match found {
                 None => return Ok(None),
                 Some(Found::Here(value)) => value,
-                Some(Found::Apart(stored)) => {
+                Some(Found::Apart(stored, coming)) => {
                     self.find_ahead(&stored, bounds, tree);
-                    tree.value_apart(&stored, &mut self.of_operands)?
+                    tree.value_apart(&stored, coming, &mut self.of_operands)?
                 }
             };
             if value.expiry().is_none_or(|expiry| !expiry.has_come(tree.env.clock.since_epoch())) {
@@ -124,14 +125,16 @@ impl Side {
                     Direction::Backward => bounds.to = Some(self.key.clone()),
                 }
             }
-            let found = match self.find_any(&bounds, tree) {
+            let mut found = match self.find_any(&bounds, tree) {
                 Ok(None) => break,
                 Ok(Some(found)) => Ok(found),
                 Err(error) => Err(error),
             };
             let ahead = self.ahead.get_or_insert_default();
-            if let Ok(Found::Apart(stored)) = &found {
-                ahead.bytes += tree.will_read_value(stored);
+            if let Ok(Found::Apart(stored, coming)) = &mut found {
+                let (bytes, read) = tree.will_read_value(stored);
+                ahead.bytes += bytes;
+                *coming = read;
             }
             ahead.found.push_back((self.key.clone(), found));
         }

@@ -55,7 +55,7 @@ impl Files {
 
 /// A queue of each kind. (The ring is missing where it is not allowed.)
 fn queues(depth: usize) -> Vec<Box<dyn ReadQueue>> {
-    let mut queues: Vec<Box<dyn ReadQueue>> = vec![one_by_one(), Box::new(PoolQueue::default())];
+    let mut queues: Vec<Box<dyn ReadQueue>> = vec![one_by_one(), Box::new(PoolQueue::new(depth))];
     if is_allowed() {
         let mut failing = RingQueue::new(depth).unwrap();
         queues.push(Box::new(RingQueue::new(depth).unwrap()));

@@ -145,7 +145,7 @@ impl ReadAt for Noting {
     }
 
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
-        Box::new(PoolQueue::default())
+        Box::new(PoolQueue::new(1))
     }
 }
 

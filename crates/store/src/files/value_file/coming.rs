@@ -1,0 +1,31 @@
+//! Bytes of a value file that are read before they are asked for, past the system's cache.
+//! ```text
+//! begin -> [ a queue of this one read ] -> bytes      dropped: it is forgotten
+//! ```
+//! Invariant: it holds no value file: who drops it late keeps none from being free.
+
+use std::io;
+use std::ops::Range;
+
+use crate::storage::read_queue::{ReadBuffer, ReadQueue};
+use crate::storage::traits::ReadAt;
+use crate::sync::{Arc, Mutex, lock};
+
+/// A read under way. The lock lets those who hold it be shared between threads.
+pub(crate) struct Coming(Mutex<Box<dyn ReadQueue>>);
+
+impl Coming {
+    pub(super) fn begin(reader: &Arc<dyn ReadAt>, span: &Range<u64>) -> Coming {
+        let mut reads = reader.reads_ahead();
+        let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
+        reads.submit(0, Arc::clone(reader), span.start, len);
+        Coming(Mutex::new(reads))
+    }
+
+    /// What was read. An error says nothing of a second read.
+    pub(crate) fn bytes(self) -> io::Result<ReadBuffer> {
+        let done = lock(&self.0).collect(true);
+        // A forked child has not the thread that reads.
+        done.map_or_else(|| Err(io::Error::other("nobody reads it")), |done| done.bytes)
+    }
+}

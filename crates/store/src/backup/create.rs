@@ -186,11 +186,7 @@ impl Target for Upload<'_, '_, '_> {
 }
 
 /// Reads a file of a folder, as long as it is now.
-fn reader_of(
-    from: &OpenFolder,
-    name: &str,
-    open: Option<&Arc<dyn ReadAt>>,
-) -> Result<FileReader> {
+fn reader_of(from: &OpenFolder, name: &str, open: Option<&Arc<dyn ReadAt>>) -> Result<FileReader> {
     let file = match open {
         Some(open) => Arc::clone(open),
         None => from.open_file(name)?,

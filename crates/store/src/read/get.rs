@@ -70,12 +70,7 @@ pub(crate) fn has(tree: &OpenTree, key: &[u8]) -> Result<bool> {
 }
 
 /// Whether a key had a value, at a number as for `get_at`. One that is apart is not read.
-pub(crate) fn has_at(
-    tree: &OpenTree,
-    version: &Version,
-    key: &[u8],
-    at: Sequence,
-) -> Result<bool> {
+pub(crate) fn has_at(tree: &OpenTree, version: &Version, key: &[u8], at: Sequence) -> Result<bool> {
     let found = with_found((tree, version), key, at, |query, found, costs| {
         let found = match found.kind {
             Kind::PutApart => Some(found.value),

@@ -209,10 +209,7 @@ impl OpenFiles {
 
     /// Takes a handle out of the clock and out of its file: one that was not read lately, and that
     /// no thread is reading. None: there is none. Dropping the handle closes it.
-    fn take_idle(
-        &self,
-        clock: &mut VecDeque<Weak<TableFile>>,
-    ) -> Option<Arc<Option<Arc<Handle>>>> {
+    fn take_idle(&self, clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Handle>>>> {
         for _ in 0..2 * clock.len() {
             let Some(file) = clock.pop_front()?.upgrade() else { continue };
             let held = file.handle.hold();

@@ -134,8 +134,6 @@ impl<'o> Changes<'o> {
         }
         if is_whole {
             self.check_end(&input, last)?;
-        }
-        if is_whole {
             to.follow(&self.spaces)?;
         }
         Ok(last)

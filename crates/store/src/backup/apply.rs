@@ -3,6 +3,7 @@
 //! shipped         3 "events"      5 "cache"       numbers of the store that shipped
 //! own             3               7               those of the restored one: the same if its
 //! batch  ->       one batch                       generation has them, else new ones
+//! long values     value files first               then their references, with their batch
 //! end of object   made, renamed, dropped, options: all as it was shipped
 //! ```
 //! Nothing tells at which write a key space was made, renamed or dropped: that counts from the end
@@ -17,22 +18,31 @@ use trommel_filters::{Corrupt, Reader};
 use super::generation::Generation;
 use super::object_store::ObjectStore;
 use super::ship::ShippedName;
-use super::shipped::{CHANGES_VERSION, Head, ShippedSpace, ShippedSpaces, head, next_batch};
-use super::stored;
+use super::shipped::{
+    CHANGES_VERSION, Head, ShippedBatch, ShippedSpace, ShippedSpaces, head, next_batch,
+};
+use super::values::{Fetched, ShippedValue};
+use super::{stored, values};
 use crate::db::{Db, Keyspace};
 
 use crate::entries::batch::Batch;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
+use crate::files::value_file::ValueFile;
 use crate::plan::options::Options;
 use crate::plan::options::keyspace::{Kept, KeyspaceOptions};
-use crate::read::changes::{Change, ChangeBatch, ChangeKind};
+use crate::read::changes::{Change, ChangeKind};
+use crate::sync::Arc;
+use crate::tools::progress::Steps;
 use crate::write::conflicts::Write;
 
-/// The largest group of writes and some more.
+/// The largest group of writes and some more. A group that large is one whose values are in the
+/// log: those that are apart and long are no part of the object.
 const OBJECT_BYTES_MAX: u64 = 8 << 30;
 /// What a group has written is written again in batches of so many bytes, about.
 const BATCH_BYTES: usize = 32 << 20;
+/// Files of long values that wait for their batch, at most: each has a descriptor.
+const HELD_FILES_MAX: usize = 64;
 const MERGE_OPERATOR: &str = "merge_operator";
 
 /// What is to be done with key spaces whose writes no log has, and no change feed tells.
@@ -104,55 +114,172 @@ impl<'o> Changes<'o> {
 
     /// Applies the batches behind the first write up to the second one, and what became of key
     /// spaces if that is all. Gives the last write that was applied.
-    pub(super) fn apply(&self, to: &mut Restored<'_>, (from, until): (u64, u64)) -> Result<u64> {
-        let mut input = Reader::new(&self.bytes);
-        input.bytes(self.begin).map_err(|it| self.wrong(it))?;
-        let (mut last, is_whole) = (from, until >= self.name.to);
-        while let Some(batch) = next_batch(&mut input).map_err(|it| self.wrong(it))? {
-            let number = batch.sequence();
+    pub(super) fn apply(
+        &self,
+        to: &mut Restored<'_>,
+        (from, until): (u64, u64),
+        steps: &mut Steps<'_, '_>,
+    ) -> Result<u64> {
+        let (mut input, mut last) = (self.batches()?, from);
+        let is_whole = until >= self.name.to;
+        while let Some(shipped) = self.next(&mut input)? {
+            let number = shipped.batch.sequence();
             if number > until {
                 return Ok(last);
             }
             if number > from {
-                self.write(to, &batch, is_whole)?;
+                self.write(to, &shipped, is_whole, steps)?;
                 last = number;
             }
         }
-        if is_whole && last != self.name.to {
-            return Err(self.wrong(input.corrupt("changes that end before their name says")));
-        }
         if is_whole {
+            self.check_end(&input, last)?;
             to.follow(&self.spaces)?;
         }
         Ok(last)
     }
 
+    /// The long values, in the order of their writes.
+    ///
+    /// # Errors
+    /// `Corrupt`: the batches are not what the name says.
+    pub(super) fn long_values(&self) -> Result<Vec<ShippedValue>> {
+        let (mut input, mut last, mut all) = (self.batches()?, 0, Vec::new());
+        while let Some(shipped) = self.next(&mut input)? {
+            last = shipped.batch.sequence();
+            all.extend(shipped.values.into_values());
+        }
+        self.check_end(&input, last)?;
+        Ok(all)
+    }
+
+    fn batches(&self) -> Result<Reader<'_>> {
+        let mut input = Reader::new(&self.bytes);
+        input.bytes(self.begin).map_err(|it| self.wrong(it))?;
+        Ok(input)
+    }
+
+    fn next(&self, input: &mut Reader<'_>) -> Result<Option<ShippedBatch>> {
+        next_batch(input).map_err(|it| self.wrong(it))
+    }
+
+    /// `last`: the last write that was read.
+    fn check_end(&self, input: &Reader<'_>, last: u64) -> Result<()> {
+        match last == self.name.to {
+            true => Ok(()),
+            false => Err(self.wrong(input.corrupt("changes that end before their name says"))),
+        }
+    }
+
     /// Writes a batch. What went into a key space that is gone when all is applied is left out.
-    fn write(&self, to: &mut Restored<'_>, batch: &ChangeBatch, is_whole: bool) -> Result<()> {
-        let (mut out, mut within, mut bytes) = (Batch::new(), None, 0);
-        for change in &batch.changes {
-            if bytes > BATCH_BYTES {
-                to.write(std::mem::take(&mut out))?;
-                (within, bytes) = (None, 0);
+    fn write(
+        &self,
+        to: &mut Restored<'_>,
+        shipped: &ShippedBatch,
+        is_whole: bool,
+        steps: &mut Steps<'_, '_>,
+    ) -> Result<()> {
+        let mut group = Group::default();
+        for change in &shipped.batch.changes {
+            if group.is_full() {
+                to.write(std::mem::take(&mut group))?;
             }
-            if within != Some(change.keyspace) {
-                let Some(keyspace) = to.keyspace(change.keyspace, &self.spaces)? else {
-                    if is_whole {
+            let long = shipped.values.get(&change.sequence);
+            if !group.is_within(change.keyspace) {
+                match to.keyspace(change.keyspace, &self.spaces)? {
+                    Some(keyspace) => group.go_on_in(change.keyspace, keyspace),
+                    None if is_whole => {
+                        // It was counted, if it is long.
+                        long.map_or(Ok(()), |long| steps.advance(long.name.bytes))?;
                         continue;
                     }
-                    let what = format!(
-                        "write {} is into a key space that was made and dropped between two \
-                         shipments: a store can be restored as of write {}, or of one before",
-                        change.sequence, self.name.to
-                    );
-                    return Err(self.lacking(what));
-                };
-                within = Some(change.keyspace);
-                out.to(&keyspace);
+                    None => return Err(self.into_no_keyspace(change)),
+                }
             }
-            bytes += add(&mut out, change);
+            match long {
+                Some(long) => {
+                    let value = self.fetch(long, &group, steps)?;
+                    group.add_long(change, value);
+                }
+                None => group.add(change),
+            }
         }
-        to.write(out)
+        to.write(group)
+    }
+
+    fn fetch(
+        &self,
+        long: &ShippedValue,
+        group: &Group,
+        steps: &mut Steps<'_, '_>,
+    ) -> Result<Fetched> {
+        let (_, keyspace) = group.within.as_ref().expect("each change is into a key space");
+        values::fetch(self.objects, long, &keyspace.engine.table_files, steps)
+    }
+
+    fn into_no_keyspace(&self, change: &Change) -> Error {
+        let what = format!(
+            "write {} is into a key space that was made and dropped between two \
+             shipments: a store can be restored as of write {}, or of one before",
+            change.sequence, self.name.to
+        );
+        self.lacking(what)
+    }
+}
+
+/// Writes that become one batch.
+#[derive(Default)]
+struct Group {
+    out: Batch,
+    /// Bytes that it has in memory, about.
+    bytes: usize,
+    /// Where its long values are. Nothing refers to them before it is written.
+    held: Vec<Arc<ValueFile>>,
+    /// The key space that it goes on in, by its number in the store that has shipped.
+    within: Option<(u32, Keyspace)>,
+}
+
+impl Group {
+    fn is_full(&self) -> bool {
+        self.bytes > BATCH_BYTES || self.held.len() >= HELD_FILES_MAX
+    }
+
+    fn is_within(&self, told: u32) -> bool {
+        self.within.as_ref().is_some_and(|(within, _)| *within == told)
+    }
+
+    fn go_on_in(&mut self, told: u32, keyspace: Keyspace) {
+        self.out.to(&keyspace);
+        self.within = Some((told, keyspace));
+    }
+
+    fn add(&mut self, change: &Change) {
+        self.bytes += add(&mut self.out, change);
+    }
+
+    /// Adds a put, with its value.
+    fn add_long(&mut self, Change { key, kind, .. }: &Change, value: Fetched) {
+        let expiry = match kind {
+            ChangeKind::PutWithExpiry { expiry, .. } => Some(*expiry),
+            _ => None,
+        };
+        self.bytes += key.len();
+        match value {
+            Fetched::Whole(value) => {
+                self.bytes += value.len();
+                match expiry {
+                    Some(expiry) => self.out.put_with_expiry(key, value, expiry),
+                    None => self.out.put(key, value),
+                };
+            }
+            Fetched::Apart((at, file)) => {
+                self.held.push(file);
+                match expiry {
+                    Some(expiry) => self.out.put_apart_with_expiry(key, &at, expiry),
+                    None => self.out.put_apart(key, &at),
+                };
+            }
+        }
     }
 }
 
@@ -194,8 +321,11 @@ impl<'d> Restored<'d> {
     }
 
     /// Operands are written as they are, also where their operator is not known.
-    fn write(&self, batch: Batch) -> Result<()> {
-        self.db.owner.write_told(Write::of(batch)).map(drop)
+    fn write(&self, group: Group) -> Result<()> {
+        let Group { out, held, .. } = group;
+        self.db.owner.write_told(Write::of(out))?;
+        // A value file keeps its descriptor until it is durable.
+        if held.is_empty() { Ok(()) } else { self.db.sync() }
     }
 
     fn name(&self, id: KeyspaceId) -> String {

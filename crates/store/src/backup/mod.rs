@@ -2,12 +2,13 @@
 //! there yet.
 //! ```text
 //! back_up   files of one moment --> those that are not there: stored --> the generation's record
-//! ship      the change feed since then --> changes-FROM-TO
+//! ship      the change feed since then --> long values, each stored --> changes-FROM-TO
 //! restore   a generation's files --> a new folder --> changes up to a moment, applied --> a store
 //! prune     records first --> then what no record names
 //! ```
-//! Invariants: a record is stored last and removed first, so what it names is there. An object
-//! never changes. Whatever is interrupted, each generation that had a record is whole.
+//! Invariants: a record is stored last and removed first, so what it names is there. So it is with
+//! changes, which name long values. An object never changes. Whatever is interrupted, each
+//! generation that had a record is whole.
 
 mod apply;
 mod create;
@@ -20,6 +21,7 @@ mod restore;
 mod ship;
 mod shipped;
 mod stored;
+mod values;
 mod veiled;
 mod verify;
 
@@ -156,7 +158,8 @@ impl Backups {
         })
     }
 
-    /// Reads all that a generation has, and checks it.
+    /// Reads all that a generation has, and the changes that were shipped behind it up to the next
+    /// generation, and checks it.
     ///
     /// # Errors
     /// `FileMissing`: there is no such generation. `Io`: the backups cannot be read.
@@ -230,7 +233,9 @@ impl Backups {
     /// Stores the changes since the newest generation, or since those that were shipped before.
     /// Gives how far they reach now. The store has to keep its logs so long:
     /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes). Of key spaces without a
-    /// log no change is told: these are as they were at the generation.
+    /// log no change is told: these are as they were at the generation. Values may have up to
+    /// 1 TiB, and take little memory if they are
+    /// [apart](crate::options::OptionValues::value_threshold).
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store has not kept its logs for so

@@ -2,12 +2,14 @@
 
 use super::generation;
 use super::ship::ShippedName;
+use super::values::ValueName;
 use crate::files::manifest::MANIFEST_NAME;
 use crate::files::names::file_number;
 
 /// Whether an object of a backup has this name.
 pub(super) fn is_object(name: &str) -> bool {
-    is_file(name) || generation::number_of(name).is_some() || ShippedName::of(name).is_some()
+    let is_of_changes = ShippedName::of(name).is_some() || ValueName::of(name).is_some();
+    is_file(name) || generation::number_of(name).is_some() || is_of_changes
 }
 
 /// Whether an object has this name because it is a file of a store.

@@ -1,10 +1,15 @@
 //! Removes generations, and what no generation that stays needs.
+//! ```text
+//! records of generations -> files, changes -> long values that no changes have which stay
+//! ```
+//! Invariant: what names an object goes before the object, wherever the call is interrupted.
 
 use std::collections::BTreeSet;
 
 use super::object_store::ObjectStore;
-use super::ship::ShippedName;
+use super::ship::{self, Covered, ShippedName};
 use super::stored::path_of;
+use super::values::ValueName;
 use super::{generation, names};
 use crate::error::{Error, Result};
 
@@ -33,13 +38,19 @@ pub(super) fn prune(objects: &dyn ObjectStore, keep: usize) -> Result<Pruned> {
     let files = kept.iter().flat_map(|generation| &generation.files);
     let needed: BTreeSet<&str> = files.map(|file| file.object.as_str()).collect();
     let oldest = kept.first().map(|generation| generation.sequence);
-    let is_needed = |name: &str| match ShippedName::of(name) {
-        Some(shipped) => oldest.is_some_and(|oldest| shipped.to > oldest),
+    let leads_on = |shipped: &ShippedName| oldest.is_some_and(|oldest| shipped.to > oldest);
+    let changes = ship::names(objects)?;
+    let covered = Covered::of(changes.iter().filter(|it| leads_on(it)));
+    let is_needed = |name: &str| match (ShippedName::of(name), ValueName::of(name)) {
+        (Some(shipped), _) => leads_on(&shipped),
+        (None, Some(value)) => covered.has(value.sequence),
         // What else is there is not ours.
-        None => !names::is_file(name) || needed.contains(name),
+        (None, None) => !names::is_file(name) || needed.contains(name),
     };
     let mut pruned = Pruned { generations: old.to_vec(), ..Pruned::default() };
-    for (name, bytes) in objects.list("").map_err(Error::io(objects.place()))? {
+    let mut all = objects.list("").map_err(Error::io(objects.place()))?;
+    all.sort_by_key(|(name, _)| ValueName::of(name).is_some());
+    for (name, bytes) in all {
         if !is_needed(&name) {
             remove(&name)?;
             pruned.objects += 1;

@@ -13,9 +13,10 @@ use std::time::Duration;
 use super::apply::{Changes, Restored, Unlogged};
 use super::generation::{Generation, StoredFile};
 use super::object_store::ObjectStore;
-use super::ship::ShippedName;
+use super::ship::{Covered, ShippedName};
+use super::values::ValueName;
 use super::veiled::{Veiled, unveil};
-use super::{generation, ship, stored};
+use super::{generation, ship, stored, values};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME};
@@ -157,6 +158,19 @@ impl Plan {
         made
     }
 
+    /// Bytes of all that is read: also of long values.
+    fn bytes(&self, objects: &dyn ObjectStore) -> Result<u64> {
+        let list = |prefix: &str| objects.list(prefix).map_err(Error::io(objects.place()));
+        let is_read = |name: &str| self.changes.iter().any(|it| it.name() == name);
+        let (covered, from, to) = (Covered::of(&self.changes), self.from.sequence, self.to);
+        let is_applied = |number: u64| number > from && number <= to && covered.has(number);
+        let is_put = |name: &str| ValueName::of(name).is_some_and(|it| is_applied(it.sequence));
+        let changes = list(ship::PREFIX)?.into_iter().filter(|(name, _)| is_read(name));
+        let values = list(values::PREFIX)?.into_iter().filter(|(name, _)| is_put(name));
+        let read = changes.chain(values).map(|(_, bytes)| bytes);
+        Ok(read.fold(self.from.bytes(), u64::saturating_add))
+    }
+
     /// Applies the changes to the generation's store. Gives the last write.
     fn apply(
         &self,
@@ -171,7 +185,7 @@ impl Plan {
             if unlogged == Unlogged::Refuse {
                 changes.check_unlogged(&self.from)?;
             }
-            last = changes.apply(&mut restored, (last, self.to))?;
+            last = changes.apply(&mut restored, (last, self.to), steps)?;
             steps.advance(changes.bytes())?;
         }
         drop(restored);
@@ -194,10 +208,7 @@ pub(super) fn until(
     if let Some(newest) = newest.filter(|_| unlogged == Unlogged::Refuse) {
         newest.check_unlogged(&plan.from)?;
     }
-    let sizes = objects.list(ship::PREFIX).map_err(Error::io(objects.place()))?.into_iter();
-    let is_read = |name: &str| plan.changes.iter().any(|it| it.name() == name);
-    let of_changes: u64 = sizes.filter(|(name, _)| is_read(name)).map(|(_, bytes)| bytes).sum();
-    steps.begin(plan.from.bytes().saturating_add(of_changes))?;
+    steps.begin(plan.bytes(objects)?)?;
     if plan.changes.is_empty() {
         place(objects, &plan.from, (&*environment.storage, dir), steps)?;
         return Ok(plan.from.sequence);

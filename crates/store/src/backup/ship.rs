@@ -2,19 +2,22 @@
 //! ```text
 //! generation   changes-41-57   changes-57-80   changes-80-99
 //!    41       [42 ....... 57] [58 ....... 80] [81 ....... 99]     a chain: none is missing
+//!                                 value-60                        a long value, stored before
 //! ```
 //! What the feed does not tell: a bulk load ends it, so a generation is needed behind that. Key
 //! spaces, as they are then, go along. Of those without a log it is said how far they were written.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::generation;
+use super::generation::{self, Generation};
 use super::object_store::ObjectStore;
-use super::shipped::{Part, ShippedSpace, ShippedSpaces};
-use super::stored;
+use super::shipped::{Part, ShippedBatch, ShippedSpace, ShippedSpaces};
+use super::{stored, values};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::plan::store_layout::KeyspaceLayout;
+use crate::read::changes::BatchWithReaders;
 use crate::shared::environment::Environment;
 
 pub(super) const PREFIX: &str = "changes-";
@@ -29,7 +32,7 @@ pub struct Shipped {
     pub from: u64,
     /// Up to this one.
     pub to: u64,
-    /// How many bytes they take.
+    /// How many bytes they take, with those of long values.
     pub bytes: u64,
 }
 
@@ -60,6 +63,42 @@ pub(super) fn names(objects: &dyn ObjectStore) -> Result<Vec<ShippedName>> {
     let mut all: Vec<_> = names.iter().filter_map(|(name, _)| ShippedName::of(name)).collect();
     all.sort_unstable_by_key(|it| (it.from, it.to));
     Ok(all)
+}
+
+/// Those that lead from a generation to moments before the next one, which leads on itself.
+pub(super) fn behind(
+    objects: &dyn ObjectStore,
+    generation: &Generation,
+) -> Result<Vec<ShippedName>> {
+    let from = generation.sequence;
+    let all = generation::all(objects)?;
+    let next = all.iter().map(|it| it.sequence).filter(|it| *it > from).min();
+    let mut changes = names(objects)?;
+    changes.retain(|it| it.to > from && next.is_none_or(|next| it.from < next));
+    Ok(changes)
+}
+
+/// Which writes some changes have.
+pub(super) struct Covered {
+    /// The write that changes begin behind, and how far these or any before lead.
+    reach: Vec<(u64, u64)>,
+}
+
+impl Covered {
+    /// Requires: they are in the order of the writes that they begin behind.
+    pub(super) fn of<'n>(changes: impl IntoIterator<Item = &'n ShippedName>) -> Covered {
+        let mut furthest = 0;
+        let reach = changes.into_iter().map(|it| {
+            furthest = it.to.max(furthest);
+            (it.from, furthest)
+        });
+        Covered { reach: reach.collect() }
+    }
+
+    pub(super) fn has(&self, sequence: u64) -> bool {
+        let begun = self.reach.partition_point(|(from, _)| *from < sequence);
+        self.reach[..begun].last().is_some_and(|(_, furthest)| *furthest >= sequence)
+    }
 }
 
 /// How far the changes lead from a write that were shipped up to a time.
@@ -126,8 +165,10 @@ pub(super) fn ship(
     loop {
         let mut part = Part::default();
         while part.len() < PART_BYTES
-            && let Some(batch) = feed.next_batch()?
+            && let Some(batch) = feed.next_with_readers(values::OBJECT_BYTES_MIN)?
         {
+            let batch = put_values(objects, batch)?;
+            shipped.bytes += batch.values.values().map(|it| it.name.bytes).sum::<u64>();
             part.add(&batch);
         }
         if part.last == 0 {
@@ -140,6 +181,18 @@ pub(super) fn ship(
         stored::put(objects, &name.name(), &bytes)?;
         shipped.bytes += bytes.len() as u64;
     }
+}
+
+/// Stores the long values of a batch, before anything names them.
+fn put_values(
+    objects: &dyn ObjectStore,
+    BatchWithReaders { batch, long }: BatchWithReaders,
+) -> Result<ShippedBatch> {
+    let mut stored = BTreeMap::new();
+    for long in long {
+        stored.insert(long.sequence, values::put(objects, long)?);
+    }
+    Ok(ShippedBatch { batch, values: stored })
 }
 
 /// The key spaces of the store, as they are now.
@@ -161,4 +214,18 @@ fn spaces(db: &Db) -> ShippedSpaces {
         space.unlogged = (!engine.has_log()).then_some(through);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_are_covered_behind_the_first_up_to_the_last() {
+        let changes = |from, to| ShippedName { from, to, milliseconds: 1 };
+        let covered = Covered::of(&[changes(5, 9), changes(6, 7), changes(12, 14)]);
+        let found: Vec<u64> = (0..20).filter(|it| covered.has(*it)).collect();
+        assert_eq!(found, [6, 7, 8, 9, 13, 14]);
+        assert!(!Covered::of([]).has(1));
+    }
 }

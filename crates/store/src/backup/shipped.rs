@@ -3,6 +3,7 @@
 //! changes-FROM-TO-TIME   magic | version | key spaces | batches | checksum
 //! key space              number, name, options, how far it was written without a log
 //! batch                  count | number, key space, kind, key, value | ...
+//! long value             its length and checksums, in the value's place: an object has its bytes
 //! ```
 //! Invariants: an object has all writes behind FROM up to TO, and no other one. Its key spaces are
 //! those that the store had when it was shipped: the change feed tells nothing of them.
@@ -11,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use super::values::ShippedValue;
 use crate::entries::checksum;
 use crate::entries::entry::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::entries::expiry::Expiry;
@@ -19,7 +21,11 @@ use crate::read::changes::{Change, ChangeBatch, ChangeKind};
 
 const MAGIC: [u8; 8] = *b"TRMLCHNG";
 /// The version of the format of shipped changes.
-pub(super) const CHANGES_VERSION: u32 = 2;
+pub(super) const CHANGES_VERSION: u32 = 3;
+/// The oldest one that is read too: it has no long values, and is the same else.
+const CHANGES_VERSION_MIN: u32 = 2;
+/// What the kinds of puts have more if their values are long.
+const LONG: u8 = 5;
 
 type Decoded<T> = std::result::Result<T, Corrupt>;
 
@@ -35,6 +41,14 @@ pub(super) struct ShippedSpace {
 
 /// The key spaces of a store, by their numbers there.
 pub(super) type ShippedSpaces = BTreeMap<u32, ShippedSpace>;
+
+/// A batch whose long values are objects of their own: they are empty in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ShippedBatch {
+    pub(super) batch: ChangeBatch,
+    /// By the numbers of their writes.
+    pub(super) values: BTreeMap<u64, ShippedValue>,
+}
 
 /// What an object begins with.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,25 +72,32 @@ impl Part {
         self.out.len()
     }
 
-    pub(super) fn add(&mut self, batch: &ChangeBatch) {
+    pub(super) fn add(&mut self, ShippedBatch { batch, values }: &ShippedBatch) {
         self.last = batch.sequence();
         self.out.varint(batch.changes.len() as u64);
-        for Change { sequence, keyspace, key, kind, .. } in &batch.changes {
-            self.out.varint(*sequence);
-            self.out.varint(u64::from(*keyspace));
-            let (number, value): (u8, &[u8]) = match kind {
-                ChangeKind::Put(value) => (0, value),
-                ChangeKind::PutWithExpiry { value, .. } => (1, value),
-                ChangeKind::Merge(operand) => (2, operand),
-                ChangeKind::Delete => (3, &[]),
-                ChangeKind::DeleteRange { to } => (4, to),
-            };
-            self.out.u8(number);
-            self.out.string(key);
-            self.out.string(value);
-            if let ChangeKind::PutWithExpiry { expiry, .. } = kind {
-                self.out.varint(expiry.milliseconds());
-            }
+        for change in &batch.changes {
+            self.out.varint(change.sequence);
+            self.out.varint(u64::from(change.keyspace));
+            self.add_kind(change, values.get(&change.sequence));
+        }
+    }
+
+    fn add_kind(&mut self, Change { key, kind, .. }: &Change, long: Option<&ShippedValue>) {
+        let (number, value): (u8, &[u8]) = match kind {
+            ChangeKind::Put(value) => (0, value),
+            ChangeKind::PutWithExpiry { value, .. } => (1, value),
+            ChangeKind::Merge(operand) => (2, operand),
+            ChangeKind::Delete => (3, &[]),
+            ChangeKind::DeleteRange { to } => (4, to),
+        };
+        self.out.u8(if long.is_some() { number + LONG } else { number });
+        self.out.string(key);
+        match long {
+            Some(long) => long.encode(&mut self.out),
+            None => self.out.string(value),
+        }
+        if let ChangeKind::PutWithExpiry { expiry, .. } = kind {
+            self.out.varint(expiry.milliseconds());
         }
     }
 
@@ -107,7 +128,7 @@ pub(super) fn head(bytes: &[u8], input: &mut Reader<'_>) -> Decoded<Head> {
         return Err(Corrupt { at: 0, what: "no changes that were shipped" });
     }
     let version = input.u32()?;
-    if version != CHANGES_VERSION {
+    if !(CHANGES_VERSION_MIN..=CHANGES_VERSION).contains(&version) {
         return Ok(Head::OfVersion(version));
     }
     let is_wrong =
@@ -148,27 +169,34 @@ fn number_of(input: &mut Reader<'_>) -> Decoded<u32> {
 }
 
 /// The next batch. None: there are no more, and the checksum follows.
-pub(super) fn next_batch(input: &mut Reader<'_>) -> Decoded<Option<ChangeBatch>> {
+pub(super) fn next_batch(input: &mut Reader<'_>) -> Decoded<Option<ShippedBatch>> {
     if input.left() <= size_of::<u32>() {
         return Ok(None);
     }
-    let mut changes: Vec<Change> = Vec::new();
+    let (mut changes, mut values): (Vec<Change>, _) = (Vec::new(), BTreeMap::new());
     for _ in 0..input.varint()? {
-        let change = change(input)?;
+        let (change, long) = change(input)?;
         if changes.last().is_some_and(|before| before.sequence >= change.sequence) {
             return Err(input.corrupt("writes out of order"));
         }
+        values.extend(long.map(|long| (change.sequence, long)));
         changes.push(change);
     }
     match changes.is_empty() {
         true => Err(input.corrupt("a batch without writes")),
-        false => Ok(Some(ChangeBatch { changes })),
+        false => Ok(Some(ShippedBatch { batch: ChangeBatch { changes }, values })),
     }
 }
 
-fn change(input: &mut Reader<'_>) -> Decoded<Change> {
-    let (sequence, keyspace, number) = (input.varint()?, number_of(input)?, input.u8()?);
-    let (key, value) = (input.string()?.to_vec(), input.string()?.to_vec());
+/// A change, and its value if that is long: it is empty in the change then.
+fn change(input: &mut Reader<'_>) -> Decoded<(Change, Option<ShippedValue>)> {
+    let (sequence, keyspace, told) = (input.varint()?, number_of(input)?, input.u8()?);
+    let key = input.string()?.to_vec();
+    let (number, value, long) = match told {
+        5 | 6 => (told - LONG, Vec::new(), Some(ShippedValue::decode(sequence, input)?)),
+        _ => (told, input.string()?.to_vec(), None),
+    };
+    // Of a long value that does not hold: nobody reads it whole.
     let longest = if number == 4 { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
     if key.len() > KEY_BYTES_MAX || value.len() > longest {
         return Err(input.corrupt("a key or value that is too long"));
@@ -185,12 +213,13 @@ fn change(input: &mut Reader<'_>) -> Decoded<Change> {
         4 => return Err(input.corrupt("a range that ends before it begins")),
         _ => return Err(input.corrupt("a kind of change that is not known")),
     };
-    Ok(Change { sequence, keyspace, keyspace_name: None, key, kind })
+    Ok((Change { sequence, keyspace, keyspace_name: None, key, kind }, long))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backup::values::ValueName;
 
     fn spaces() -> ShippedSpaces {
         let space = |name: &str, options: &[(&str, &str)], unlogged| ShippedSpace {
@@ -205,7 +234,7 @@ mod tests {
         .into()
     }
 
-    fn batches() -> Vec<ChangeBatch> {
+    fn batches() -> Vec<ShippedBatch> {
         let change = |sequence, keyspace, key: &[u8], kind| Change {
             sequence,
             keyspace,
@@ -223,17 +252,29 @@ mod tests {
             change(300, 0, b"", ChangeKind::Delete),
             change(301, 0, b"d", ChangeKind::DeleteRange { to: b"f".to_vec() }),
         ];
-        [first, second].map(|changes| ChangeBatch { changes }).into()
+        let third = vec![
+            change(302, 0, b"e", ChangeKind::Put(Vec::new())),
+            change(303, 3, b"f", ChangeKind::PutWithExpiry { value: Vec::new(), expiry }),
+        ];
+        let long = |sequence| {
+            let name = ValueName { sequence, bytes: 1 << 31, mark: 0x0403_0201 };
+            (sequence, ShippedValue { name, checksum: 0x0807_0605 })
+        };
+        let batch = |changes, long: Vec<(u64, ShippedValue)>| ShippedBatch {
+            batch: ChangeBatch { changes },
+            values: long.into_iter().collect(),
+        };
+        vec![batch(first, vec![]), batch(second, vec![]), batch(third, vec![long(302), long(303)])]
     }
 
     fn encoded() -> Vec<u8> {
         let mut part = Part::default();
         batches().iter().for_each(|batch| part.add(batch));
-        assert_eq!(part.last, 301);
+        assert_eq!(part.last, 303);
         part.encode(&spaces())
     }
 
-    fn decoded(bytes: &[u8]) -> Decoded<(Head, Vec<ChangeBatch>)> {
+    fn decoded(bytes: &[u8]) -> Decoded<(Head, Vec<ShippedBatch>)> {
         let mut input = Reader::new(bytes);
         let (head, mut all) = (head(bytes, &mut input)?, Vec::new());
         while let Head::Known(_) = head
@@ -248,7 +289,7 @@ mod tests {
     fn golden_bytes_of_changes() {
         let expected = [
             &b"TRMLCHNG"[..],
-            &[2, 0, 0, 0, 2, 0],
+            &[3, 0, 0, 0, 2, 0],
             b"\x07default\x00\x00",
             b"\x03\x05cache\x02\x0bblock_bytes\x03512\x03log\x05false",
             &[0xac, 2, 2],
@@ -262,11 +303,48 @@ mod tests {
             &[0xac, 2, 0, 3, 0, 0],
             &[0xad, 2, 0, 4],
             b"\x01d\x01f",
+            &[2, 0xae, 2, 0, 5],
+            b"\x01e",
+            &[0x80, 0x80, 0x80, 0x80, 8, 1, 2, 3, 4, 5, 6, 7, 8],
+            &[0xaf, 2, 3, 6],
+            b"\x01f",
+            &[0x80, 0x80, 0x80, 0x80, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0xac, 2],
         ];
         let (bytes, expected) = (encoded(), expected.concat());
         assert_eq!(bytes[..bytes.len() - 4], expected);
         assert_eq!(bytes[bytes.len() - 4..], checksum::crc32c(&expected).to_le_bytes());
         assert_eq!(decoded(&bytes), Ok((Head::Known(spaces()), batches())));
+    }
+
+    /// Puts the checksum right.
+    fn mended(mut bytes: Vec<u8>) -> Vec<u8> {
+        let (rest, sum) = bytes.split_last_chunk_mut::<4>().expect("it has a checksum");
+        *sum = checksum::crc32c(rest).to_le_bytes();
+        bytes
+    }
+
+    #[test]
+    fn the_version_before_is_read() {
+        let mut part = Part::default();
+        batches().iter().take(2).for_each(|batch| part.add(batch));
+        let mut bytes = part.encode(&spaces());
+        bytes[8] = 2;
+        let told = (Head::Known(spaces()), batches()[..2].to_vec());
+        assert_eq!(decoded(&mended(bytes)), Ok(told));
+    }
+
+    /// Whose checksum is right all the same. Nothing is asked but that it ends.
+    #[test]
+    fn hostile_changes_end() {
+        let bytes = encoded();
+        for place in 12..bytes.len() - 4 {
+            for byte in [0, 5, 6, 7, 0x7f, 0x80, 0xff] {
+                let mut hostile = bytes.clone();
+                hostile[place] = byte;
+                let _ = decoded(&mended(hostile));
+            }
+            let _ = decoded(&mended(bytes[..place + 4].to_vec()));
+        }
     }
 
     #[test]
@@ -288,7 +366,7 @@ mod tests {
     /// Whose checksum is right all the same.
     #[test]
     fn what_no_store_ships_is_refused() {
-        let refused = |spaces: &ShippedSpaces, batches: &[ChangeBatch]| {
+        let refused = |spaces: &ShippedSpaces, batches: &[ShippedBatch]| {
             let mut part = Part::default();
             batches.iter().for_each(|batch| part.add(batch));
             decoded(&part.encode(spaces)).expect_err("it cannot be").what
@@ -300,9 +378,15 @@ mod tests {
         nameless.entry(3).and_modify(|space| space.name.clear());
         assert_eq!(refused(&nameless, &[]), "a key space that cannot be");
         let mut turned = batches();
-        turned[1].changes.reverse();
+        turned[1].batch.changes.reverse();
         assert_eq!(refused(&spaces(), &turned), "writes out of order");
-        let empty = ChangeBatch { changes: Vec::new() };
+        let batch = ChangeBatch { changes: Vec::new() };
+        let empty = ShippedBatch { batch, values: BTreeMap::new() };
         assert_eq!(refused(&spaces(), &[empty]), "a batch without writes");
+        for bytes in [0, (1 << 40) + 1] {
+            let mut absurd = batches();
+            absurd[2].values.entry(302).and_modify(|long| long.name.bytes = bytes);
+            assert_eq!(refused(&spaces(), &absurd), "a long value of a length that none has");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Objects, with checksums and errors that name them.
 
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Take};
 use std::path::{Path, PathBuf};
 
 use super::object_store::ObjectStore;
@@ -54,6 +54,78 @@ pub(super) fn get(objects: &dyn ObjectStore, name: &str, most: u64) -> Result<Ve
     }
 }
 
+/// An object that is read piece by piece, and checked when all was read.
+pub(super) struct StoredReader<'o> {
+    /// Ends behind the first byte that is too many.
+    reader: Summed<Take<Box<dyn Read + 'o>>>,
+    path: PathBuf,
+    bytes: u64,
+    checksum: u32,
+}
+
+impl<'o> StoredReader<'o> {
+    /// # Errors
+    /// `FileMissing`: it is not there. `Io`.
+    pub(super) fn open(
+        objects: &'o dyn ObjectStore,
+        name: &str,
+        (bytes, checksum): (u64, u32),
+    ) -> Result<Self> {
+        let path = path_of(objects, name);
+        let reader = objects.get(name).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                let what = "a generation of backups, or changes behind one, need it".into();
+                Error::FileMissing { path: path.clone(), what }
+            }
+            _ => Error::io(&path)(error),
+        })?;
+        let reader = Summed::new(reader.take(bytes.saturating_add(1)));
+        Ok(StoredReader { reader, path, bytes, checksum })
+    }
+
+    /// Its next bytes, some at least. 0: there are no more.
+    fn read(&mut self, piece: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.reader.read(piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                count => return count.map_err(Error::io(&self.path)),
+            }
+        }
+    }
+
+    /// Fills a room with its next bytes.
+    ///
+    /// # Errors
+    /// `Corrupt`: it has fewer. `Io`.
+    pub(super) fn fill(&mut self, room: &mut [u8]) -> Result<()> {
+        let mut filled = 0;
+        while filled < room.len() {
+            match self.read(&mut room[filled..])? {
+                0 => return Err(self.wrong()),
+                count => filled += count,
+            }
+        }
+        Ok(())
+    }
+
+    /// Requires: what it was stored with was read.
+    ///
+    /// # Errors
+    /// `Corrupt`: these were other bytes, or there are more. `Io`.
+    pub(super) fn end(mut self) -> Result<()> {
+        self.read(&mut [0])?;
+        match (self.reader.bytes, self.reader.checksum) == (self.bytes, self.checksum) {
+            true => Ok(()),
+            false => Err(self.wrong()),
+        }
+    }
+
+    fn wrong(&self) -> Error {
+        let what = format!("it has other bytes than the {} that were stored", self.bytes);
+        Error::corrupt(&self.path, self.reader.bytes.min(self.bytes), what)
+    }
+}
+
 /// Reads an object, piece by piece, and checks it when all was read.
 ///
 /// # Errors
@@ -61,32 +133,15 @@ pub(super) fn get(objects: &dyn ObjectStore, name: &str, most: u64) -> Result<Ve
 pub(super) fn read(
     objects: &dyn ObjectStore,
     name: &str,
-    (bytes, checksum): (u64, u32),
+    told: (u64, u32),
     mut each: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let path = path_of(objects, name);
-    let missing = || {
-        let what = "a generation of backups needs it".to_string();
-        Error::FileMissing { path: path.clone(), what }
-    };
-    let reader = objects.get(name).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => missing(),
-        _ => Error::io(&path)(error),
-    })?;
-    let (mut reader, mut piece) = (Summed::new(reader.take(bytes + 1)), vec![0; PIECE_BYTES]);
+    let mut reader = StoredReader::open(objects, name, told)?;
+    let mut piece = vec![0; PIECE_BYTES];
     loop {
-        let count = match reader.read(&mut piece) {
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            count => count.map_err(Error::io(&path))?,
-        };
-        if count == 0 {
-            break;
+        match reader.read(&mut piece)? {
+            0 => return reader.end(),
+            count => each(&piece[..count])?,
         }
-        each(&piece[..count])?;
     }
-    if (reader.bytes, reader.checksum) == (bytes, checksum) {
-        return Ok(());
-    }
-    let what = format!("it has other bytes than the {bytes} that were stored");
-    Err(Error::corrupt(path, reader.bytes.min(bytes), what))
 }

@@ -1,18 +1,25 @@
-//! Reads what a generation has, without restoring it.
+//! Reads what a generation has, and the changes behind it, without restoring them.
+//! ```text
+//! generation-3   its files          changes behind it     long values that these name
+//! generation-4   ...                                      each is read to its end, and checked
+//! ```
+//! Invariant: what is damaged is noted, and the rest is read all the same.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::apply::Changes;
 use super::generation::Generation;
 use super::object_store::ObjectStore;
+use super::ship::{self, ShippedName};
 use super::stored;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// What a generation's objects are like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// Files that were read.
+    /// Files that were read, and objects of changes and their values.
     pub files: u64,
     /// Bytes of those that are as they were stored.
     pub bytes: u64,
@@ -33,16 +40,46 @@ pub struct BackupDamage {
 pub(super) fn verify(objects: &dyn ObjectStore, generation: &Generation) -> Result<BackupReport> {
     let (mut report, mut seen) = (BackupReport::default(), BTreeSet::new());
     for file in generation.files.iter().filter(|file| seen.insert(&file.object)) {
-        report.files += 1;
         let told = (file.bytes, file.checksum);
-        match stored::read(objects, &file.object, told, |_| Ok(())) {
-            Ok(()) => report.bytes += file.bytes,
-            Err(error) if error.tells_of_damage() => {
-                let path = stored::path_of(objects, &file.object);
-                report.damage.push(BackupDamage { path, what: error.to_string() });
+        let read = stored::read(objects, &file.object, told, |_| Ok(()));
+        report.note(objects, &file.object, read.map(|()| file.bytes))?;
+    }
+    for name in ship::behind(objects, generation)? {
+        verify_changes(objects, &name, &mut report)?;
+    }
+    Ok(report)
+}
+
+fn verify_changes(
+    objects: &dyn ObjectStore,
+    name: &ShippedName,
+    report: &mut BackupReport,
+) -> Result<()> {
+    let read = Changes::read(objects, name).and_then(|it| Ok((it.bytes(), it.long_values()?)));
+    let (bytes, values) = match read {
+        Ok((bytes, values)) => (Ok(bytes), values),
+        Err(error) => (Err(error), Vec::new()),
+    };
+    report.note(objects, &name.name(), bytes)?;
+    for value in values {
+        report.note(objects, &value.name.name(), value.check(objects))?;
+    }
+    Ok(())
+}
+
+impl BackupReport {
+    /// Notes an object that was read: its bytes, or what is wrong with it.
+    fn note(&mut self, objects: &dyn ObjectStore, object: &str, read: Result<u64>) -> Result<()> {
+        self.files += 1;
+        match read {
+            Ok(bytes) => self.bytes += bytes,
+            // Of another version: nothing can be restored by it here.
+            Err(error) if error.tells_of_damage() || matches!(error, Error::Version { .. }) => {
+                let path = stored::path_of(objects, object);
+                self.damage.push(BackupDamage { path, what: error.to_string() });
             }
             Err(error) => return Err(error),
         }
+        Ok(())
     }
-    Ok(report)
 }

@@ -204,6 +204,17 @@ impl Batch {
         self.add(Kind::PutApart, key, &[&at.encode()])
     }
 
+    /// As above, until a time.
+    pub(crate) fn put_apart_with_expiry(
+        &mut self,
+        key: &[u8],
+        at: &ValueRef,
+        expiry: Expiry,
+    ) -> &mut Self {
+        let time = expiry.milliseconds().to_le_bytes();
+        self.add(Kind::PutApartWithExpiry, key, &[&time, &at.encode()])
+    }
+
     /// Has values be apart: `put` gets those that are not, each with its key space, and gives a
     /// reference, or none if the value stays. Requires: lifetimes have begun. After an error the
     /// batch is as it was.

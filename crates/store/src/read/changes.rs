@@ -7,8 +7,8 @@
 //! one batch: nobody knows any more where the batches in it ended.
 //!
 //! Invariants: what is told is durable, and readers see it. Nothing is told twice, and nothing is
-//! left out: where that cannot be had, the feed ends with `Gone`. No file is open between calls,
-//! and no lock is held while one is read.
+//! left out: where that cannot be had, the feed ends with `Gone`. The feed has no file open between
+//! calls (who asked for readers has theirs), and no lock is held while one is read.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,6 +19,7 @@ use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
 use crate::files::wal::{self, WalBatch};
+use crate::read::value_reader::ValueReader;
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 use crate::tree::log_chain::{GoneBefore, LogPosition, LogStretch};
@@ -82,6 +83,22 @@ impl ChangeBatch {
     }
 }
 
+/// A batch whose long values were not read: they are empty in it, and have readers.
+pub(crate) struct BatchWithReaders {
+    pub(crate) batch: ChangeBatch,
+    /// In the order of the writes.
+    pub(crate) long: Vec<LongValue>,
+}
+
+/// A value that is to be read in parts. Its file stays while this lives.
+pub(crate) struct LongValue {
+    /// The number of its write.
+    pub(crate) sequence: u64,
+    /// The checksum that the store's reference has. It is no CRC32C of the value's bytes.
+    pub(crate) mark: u32,
+    pub(crate) reader: ValueReader,
+}
+
 /// Committed writes, in their order: see [`Db::changes_since`](crate::Db::changes_since).
 ///
 /// As an iterator it ends when there is nothing more to tell now, and goes on when it is asked
@@ -125,25 +142,33 @@ impl Changes {
     ///
     /// # Errors
     /// `Gone`: the next writes are in no log any more, or were loaded past the logs. `Corrupt`: a
-    /// log is damaged. `Io`: it cannot be read; ask again. `Closed`: the store was closed. Nothing
-    /// is passed over after an error.
+    /// log is damaged. `Io`: it cannot be read; ask again. `Closed`: the store was closed.
+    /// `ValueTooLong`: a value has more than 1 GiB. Nothing is passed over after an error.
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
-        let next = self.try_next();
+        let next = self.next_with_readers(u64::MAX)?;
+        Ok(next.map(|next| next.batch))
+    }
+
+    /// As `next_batch`, but values that are apart and have so many bytes are not read: each gets a
+    /// reader. So they take no memory, and none is too long.
+    pub(crate) fn next_with_readers(&mut self, bytes: u64) -> Result<Option<BatchWithReaders>> {
+        let next = self.try_next(bytes);
         self.has_failed = next.is_err();
         next
     }
 
-    fn try_next(&mut self) -> Result<Option<ChangeBatch>> {
+    fn try_next(&mut self, long_bytes: u64) -> Result<Option<BatchWithReaders>> {
         let tree = Arc::clone(&self.tree);
         let _call = tree.life().enter()?;
         while self.ready.is_empty() && self.read_part()? {}
-        if let Some(next) = self.ready.front_mut() {
-            next.read_values(&tree, self.told)?;
-        }
+        let long = match self.ready.front_mut() {
+            Some(next) => next.read_values(&tree, self.told, long_bytes)?,
+            None => Vec::new(),
+        };
         let next = self.ready.pop_front().map(|next| next.batch);
         let last = next.as_ref().map(|batch| Sequence(batch.sequence()));
         self.told = last.unwrap_or(self.read).max(self.told);
-        Ok(next)
+        Ok(next.map(|batch| BatchWithReaders { batch, long }))
     }
 
     /// All writes up to this number were told, those that are told. A feed since it goes on where
@@ -253,16 +278,28 @@ struct ReadBatch {
 }
 
 impl ReadBatch {
-    /// Reads the values that are apart. `told`: the last write that was told.
+    /// Reads the values that are apart, and gives readers of those that have so many bytes.
+    /// `told`: the last write that was told.
     ///
     /// # Errors
     /// `Gone`: the key was written since, and the value is gone.
-    fn read_values(&mut self, tree: &OpenTree, told: Sequence) -> Result<()> {
-        let store = &tree.table_files.values.store;
+    fn read_values(
+        &mut self,
+        tree: &OpenTree,
+        told: Sequence,
+        long_bytes: u64,
+    ) -> Result<Vec<LongValue>> {
+        let (store, mut long) = (&tree.table_files.values.store, Vec::new());
         for (change, apart) in self.batch.changes.iter_mut().zip(&mut self.apart) {
             let Some(at) = apart.as_ref() else { continue };
             let gone = |_| Error::Gone { since: told.0, first: change.sequence + 1, file: None };
-            let read = store.held(at.file).map_err(gone)?.read(store.files(), at)?;
+            let file = store.held(at.file).map_err(gone)?;
+            if at.len >= long_bytes {
+                let reader = ValueReader::of_file((file, store.files()), *at, None)?;
+                long.push(LongValue { sequence: change.sequence, mark: at.checksum, reader });
+                continue;
+            }
+            let read = file.read(store.files(), at)?;
             let bytes = read.bytes[read.range].to_vec();
             match &mut change.kind {
                 ChangeKind::Put(value) | ChangeKind::PutWithExpiry { value, .. } => *value = bytes,
@@ -270,7 +307,7 @@ impl ReadBatch {
             }
             *apart = None;
         }
-        Ok(())
+        Ok(long)
     }
 }
 

@@ -66,13 +66,20 @@ impl ValueReader {
     pub(crate) fn apart(tree: &OpenTree, stored: &Value) -> Result<ValueReader> {
         let value = tree.ref_of(stored)?;
         let store = &tree.table_files.values.store;
-        let (file, files) = (store.held(value.file)?, Arc::clone(store.files()));
-        file.check_head(&files, &value)?;
-        let ends = file.ends(&files, &value)?;
+        ValueReader::of_file((store.held(value.file)?, store.files()), value, stored.expiry())
+    }
+
+    /// Of a value in a file, which the reader holds from now on.
+    pub(crate) fn of_file(
+        (file, files): (Arc<ValueFile>, &Arc<OpenFiles>),
+        value: ValueRef,
+        expiry: Option<Expiry>,
+    ) -> Result<ValueReader> {
+        file.check_head(files, &value)?;
+        let (ends, files, len) = (file.ends(files, &value)?, Arc::clone(files), value.len);
         let (read, coming) = (None, None);
         let source =
             ApartReader { file, files, value, ends, read, coming, in_order: 0, checksum: 0 };
-        let (len, expiry) = (value.len, stored.expiry());
         Ok(ValueReader { source: Source::Apart(Box::new(source)), len, expiry, at: 0 })
     }
 

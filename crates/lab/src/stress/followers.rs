@@ -177,7 +177,8 @@ impl HeldFollower {
     }
 }
 
-/// Compares a key, a range both ways, and what the guard says of it. The inner error is the store's.
+/// Compares a key, a range both ways, and what the guard says of it. The inner error is the
+/// follower's.
 fn compare(
     snapshot: &Snapshot,
     state: &State,

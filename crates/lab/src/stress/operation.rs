@@ -74,9 +74,17 @@ pub(crate) enum FollowerOperation {
     /// The seed draws its options.
     Open(u64),
     /// `keeps`: a snapshot of what it showed before stays.
-    CatchUp { which: usize, keeps: bool },
+    CatchUp {
+        which: usize,
+        keeps: bool,
+    },
     /// `old`: in the snapshot that has stayed.
-    Read { which: usize, old: bool, place: KeyIndex, edges: Edges },
+    Read {
+        which: usize,
+        old: bool,
+        place: KeyIndex,
+        edges: Edges,
+    },
     /// It ends.
     Drop(usize),
 }
@@ -247,13 +255,12 @@ fn follower_text(operation: &FollowerOperation, keys: &Keys) -> String {
 }
 
 fn backup_text(operation: &BackupOperation) -> String {
-    let with = |failure: &Option<Failure>| {
-        let failure = failure.as_ref().map(failure_text);
-        failure.map(|text| format!("; {text}")).unwrap_or_default()
+    let with = |failure: Option<&Failure>| {
+        failure.map(|failure| format!("; {}", failure_text(failure))).unwrap_or_default()
     };
     match operation {
-        BackupOperation::BackUp(failure) => format!("back up{}", with(failure)),
-        BackupOperation::Ship(failure) => format!("ship changes{}", with(failure)),
+        BackupOperation::BackUp(failure) => format!("back up{}", with(failure.as_ref())),
+        BackupOperation::Ship(failure) => format!("ship changes{}", with(failure.as_ref())),
         BackupOperation::Restore(seed) => format!("restore a backup, drawn with {seed}"),
         BackupOperation::Prune(keep) => format!("prune backups: {keep} stay"),
     }

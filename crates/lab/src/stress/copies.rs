@@ -93,15 +93,7 @@ fn check_checkpoint(
     rng: &mut Rng,
 ) -> Checked<()> {
     match open(world, disk, folder, rng) {
-        Ok(db) => {
-            let found = full_state(&db, world.keys)?;
-            if &found != world.model.seen() {
-                return Err("it holds something else than the store".into());
-            }
-            let more = || db.put("more", "x").and_then(|()| db.compact());
-            more().map_err(|error| format!("it does not go on: {error}"))?;
-            no_damage(&db)
-        }
+        Ok(db) => check_contents(world, &db, world.model.seen()),
         Err(Error::FileMissing { .. } | Error::NotAStore { .. } | Error::Missing { .. })
             if !is_whole =>
         {
@@ -111,13 +103,23 @@ fn check_checkpoint(
     }
 }
 
+/// Compares what a store that was just opened holds, and has it go on.
+pub(crate) fn check_contents(world: &World<'_>, db: &Db, expected: &State) -> Checked<()> {
+    if &full_state(db, world.keys)? != expected {
+        return Err("it holds something else than the store".into());
+    }
+    let more = || db.put("more", "x").and_then(|()| db.compact());
+    more().map_err(|error| format!("it does not go on: {error}"))?;
+    no_damage(db)
+}
+
 /// Opens a store that is there, with drawn options.
 fn open(world: &World<'_>, disk: &Memory, folder: &Path, rng: &mut Rng) -> trommel::Result<Db> {
     let options = setup::options(rng.next_u64()).create_if_missing(false);
     Db::open_with(folder, options, environment(world, disk))
 }
 
-fn environment(world: &World<'_>, disk: &Memory) -> Environment {
+pub(crate) fn environment(world: &World<'_>, disk: &Memory) -> Environment {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(&world.clock) as _);
     Environment::new().storage(storage).clock(clock)
 }

@@ -7,6 +7,7 @@
 
 use trommel::testing::Fault;
 
+use super::beside::BesideDrawer;
 use super::keys::{KeyIndex, Keys};
 use super::model::expiring;
 use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
@@ -95,6 +96,7 @@ pub(crate) struct Drawer {
     pub(crate) ticks: u32,
     ranges: RangeDrawer,
     values: ValueDrawer,
+    beside: BesideDrawer,
     /// The disk is mended at the step with this number, if it still fails then.
     mend_at: Option<u32>,
     /// After a fault the power is cut at this step.
@@ -112,7 +114,7 @@ pub(crate) fn history_of(seed: u64, steps: u32, values: ValueDrawer) -> History 
     let keys = Keys::draw_from(&mut rng);
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
-    let mut drawer = Drawer::new(rng, weights, values);
+    let mut drawer = Drawer::new(rng, weights, (values, BesideDrawer::of_seed(seed)));
     let step = |number| StressStep { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();
     History { keys, setup, steps }
@@ -129,10 +131,15 @@ fn draw_weights(rng: &mut Rng) -> Vec<(OperationKind, f64)> {
 }
 
 impl Drawer {
-    fn new(rng: Rng, weights: Vec<(OperationKind, f64)>, values: ValueDrawer) -> Self {
+    fn new(
+        rng: Rng,
+        weights: Vec<(OperationKind, f64)>,
+        (values, beside): (ValueDrawer, BesideDrawer),
+    ) -> Self {
         let (ranges, mend_at, cut_at) = (RangeDrawer::default(), None, None);
         // Number 1 is the empty value's.
-        Drawer { rng, weights, next_number: 2, ticks: 0, ranges, values, mend_at, cut_at }
+        let (next_number, ticks) = (2, 0);
+        Drawer { rng, weights, next_number, ticks, ranges, values, beside, mend_at, cut_at }
     }
 
     /// Draws for one of several writers, which leaves maintenance to others. `flushes`: it may
@@ -155,7 +162,7 @@ impl Drawer {
         // What is to pile up in memory does not, where values are apart.
         let seed = Some(rng.next_u64()).filter(|_| flushes);
         let values = seed.map_or_else(ValueDrawer::short, ValueDrawer::of_seed);
-        Drawer::new(rng, weights, values)
+        Drawer::new(rng, weights, (values, BesideDrawer::none()))
     }
 
     fn kind(&mut self) -> OperationKind {
@@ -170,7 +177,8 @@ impl Drawer {
             // What a killed process has left is not durable yet: neither log nor values.
             self.cut_at = self.values.cut_after_kill().map(|steps| number + steps);
         }
-        self.values.instead_of(operation, keys)
+        let operation = self.values.instead_of(operation, keys);
+        self.beside.instead_of(operation, keys)
     }
 
     fn any_operation(&mut self, number: u32, keys: &Keys) -> StressOperation {
@@ -333,9 +341,7 @@ impl Drawer {
     }
 
     fn failure(&mut self) -> Failure {
-        let reach = [4, 16, 64][self.rng.place(3)];
-        let kind = if self.toss() { Fault::Io } else { Fault::NoSpace };
-        Failure { after: self.rng.below(reach), kind, lasts: self.toss() }
+        draw_failure(&mut self.rng)
     }
 
     fn power_cut(&mut self) -> End {
@@ -360,6 +366,12 @@ impl Drawer {
     }
 }
 
+pub(super) fn draw_failure(rng: &mut Rng) -> Failure {
+    let reach = [4, 16, 64][rng.place(3)];
+    let kind = if rng.below(2) == 0 { Fault::Io } else { Fault::NoSpace };
+    Failure { after: rng.below(reach), kind, lasts: rng.below(2) == 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,7 +385,7 @@ mod tests {
             let steps = history(seed, 500).steps;
             seen.extend(steps.iter().map(|step| std::mem::discriminant(&step.operation)));
         }
-        assert_eq!(seen.len(), 26);
+        assert_eq!(seen.len(), 28);
     }
 
     #[test]

@@ -6,10 +6,14 @@
 //! ```
 //! Invariant: the same seed and number of steps give the same history and the same answers, always.
 
+mod backups;
+mod beside;
 pub(crate) mod check;
 mod copies;
 pub(crate) mod draw;
+mod followers;
 pub(crate) mod held;
+mod journal;
 pub(crate) mod keys;
 pub(crate) mod model;
 pub(crate) mod operands;
@@ -100,6 +104,18 @@ pub struct StressReport {
     pub checkpoints: u64,
     /// Copies that were damaged, or not, and repaired.
     pub repairs: u64,
+    /// Followers that were opened.
+    pub followers: u64,
+    /// Looks at followers that were compared with the model of their number.
+    pub followed: u64,
+    /// Reads of followers, and shipments, that ended since what they needed was removed.
+    pub gone: u64,
+    /// Generations that were backed up.
+    pub backups: u64,
+    /// Shipments of changes behind them.
+    pub shipped: u64,
+    /// Generations and moments that were restored and compared with the model.
+    pub restored: u64,
     /// Flushes of all stores.
     pub flushes: u64,
     /// Merges of all stores.
@@ -261,6 +277,12 @@ impl<H: Simulation> SharedWork<'_, H> {
             rotten: done.rotten,
             checkpoints: done.checkpoints,
             repairs: done.repairs,
+            followers: done.followers,
+            followed: done.followed,
+            gone: done.gone,
+            backups: done.backups,
+            shipped: done.shipped,
+            restored: done.restored,
             flushes: done.flushes,
             merges: done.merges,
             commits: done.commits,
@@ -286,6 +308,12 @@ impl<S> Results<S> {
         sum.rotten += done.rotten;
         sum.checkpoints += done.checkpoints;
         sum.repairs += done.repairs;
+        sum.followers += done.followers;
+        sum.followed += done.followed;
+        sum.gone += done.gone;
+        sum.backups += done.backups;
+        sum.shipped += done.shipped;
+        sum.restored += done.restored;
         sum.flushes += done.flushes;
         sum.merges += done.merges;
         sum.disk_operations += done.disk_operations;
@@ -334,7 +362,8 @@ impl Simulation for History {
     }
 
     fn tell_setup(&self) -> String {
-        setup::tell(&setup::options(self.setup))
+        let options = setup::of_tree(self.setup);
+        format!("{}, logs of {} bytes kept", setup::tell(&options), options.kept_log_bytes)
     }
 
     fn again(seed: u64, steps: u32) -> String {

@@ -68,6 +68,40 @@ pub(crate) struct Reopening {
     pub(crate) repair: Option<u64>,
 }
 
+/// What is done with followers of the store. They are counted round.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum FollowerOperation {
+    /// The seed draws its options.
+    Open(u64),
+    /// `keeps`: a snapshot of what it showed before stays.
+    CatchUp {
+        which: usize,
+        keeps: bool,
+    },
+    /// `old`: in the snapshot that has stayed.
+    Read {
+        which: usize,
+        old: bool,
+        place: KeyIndex,
+        edges: Edges,
+    },
+    /// It ends.
+    Drop(usize),
+}
+
+/// What is done with backups.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum BackupOperation {
+    /// A new generation, perhaps with a fault on the way.
+    BackUp(Option<Failure>),
+    /// The changes since; else a new generation.
+    Ship(Option<Failure>),
+    /// The seed draws what is restored on which copy of the disk.
+    Restore(u64),
+    /// So many generations stay.
+    Prune(usize),
+}
+
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StressOperation {
@@ -121,6 +155,8 @@ pub(crate) enum StressOperation {
         failure: Option<Failure>,
         seed: u64,
     },
+    Follower(FollowerOperation),
+    Backup(BackupOperation),
     Tick,
     Fail(Failure),
     Mend,
@@ -189,6 +225,8 @@ pub(crate) fn tell(step: &StressStep, keys: &Keys) -> String {
             let failure = failure.map(|text| format!("; {text}")).unwrap_or_default();
             format!("checkpoint, looked at as drawn with {seed}{failure}")
         }
+        StressOperation::Follower(operation) => follower_text(operation, keys),
+        StressOperation::Backup(operation) => backup_text(operation),
         StressOperation::TakeSnapshot => "take a snapshot".into(),
         StressOperation::Tick => "a second passes".into(),
         StressOperation::Mend => "the disk is mended".into(),
@@ -198,6 +236,34 @@ pub(crate) fn tell(step: &StressStep, keys: &Keys) -> String {
         StressOperation::Sync | StressOperation::Verify => format!("{operation:?}").to_lowercase(),
     };
     format!("{number:>6}  {said}")
+}
+
+fn follower_text(operation: &FollowerOperation, keys: &Keys) -> String {
+    match operation {
+        FollowerOperation::Open(seed) => format!("open a follower, with options of {seed}"),
+        FollowerOperation::CatchUp { which, keeps } => {
+            let keeps = if *keeps { ", and keeps a snapshot" } else { "" };
+            format!("follower {which} catches up{keeps}")
+        }
+        FollowerOperation::Read { which, old, place, edges } => {
+            let what = if *old { "the kept snapshot of follower" } else { "follower" };
+            let (key, range) = (key_text(keys.get(*place)), range_text(edges));
+            format!("read {what} {which}: {key}, {range}")
+        }
+        FollowerOperation::Drop(which) => format!("drop follower {which}"),
+    }
+}
+
+fn backup_text(operation: &BackupOperation) -> String {
+    let with = |failure: Option<&Failure>| {
+        failure.map(|failure| format!("; {}", failure_text(failure))).unwrap_or_default()
+    };
+    match operation {
+        BackupOperation::BackUp(failure) => format!("back up{}", with(failure.as_ref())),
+        BackupOperation::Ship(failure) => format!("ship changes{}", with(failure.as_ref())),
+        BackupOperation::Restore(seed) => format!("restore a backup, drawn with {seed}"),
+        BackupOperation::Prune(keep) => format!("prune backups: {keep} stay"),
+    }
 }
 
 fn deletion_text(deletion: &RangeDeletion, keys: &Keys) -> String {

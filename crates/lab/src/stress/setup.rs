@@ -64,6 +64,12 @@ pub(crate) fn options(seed: u64) -> Options {
         .mapped_log(rng.below(2) == 0)
 }
 
+/// The options of a history of one tree: in some, changes are kept for backups.
+pub(crate) fn of_tree(seed: u64) -> Options {
+    let mut rng = Rng::new(seed ^ 0x0c4a_96e5);
+    options(seed).kept_log_bytes([0, 0, 1 << 20][rng.place(3)])
+}
+
 /// Each way to pack blocks.
 pub(crate) fn compression(rng: &mut Rng) -> Compression {
     let zstd = ["zstd:1", "zstd:3", "zstd:19"][rng.place(3)];

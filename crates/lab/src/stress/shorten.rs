@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::operation::{End, Reopening, StressOperation};
+use super::operation::{BackupOperation, End, Reopening, StressOperation};
 use super::ranges::RangeDeletion;
 use super::simulation::{Failing, Simulation};
 
@@ -105,6 +105,12 @@ pub(super) fn simpler(operation: &StressOperation) -> Vec<StressOperation> {
         StressOperation::Step(count) if *count > 1 => vec![StressOperation::Step(count - 1)],
         StressOperation::Checkpoint { failure: Some(_), seed } => {
             vec![StressOperation::Checkpoint { failure: None, seed: *seed }]
+        }
+        StressOperation::Backup(BackupOperation::BackUp(Some(_))) => {
+            vec![StressOperation::Backup(BackupOperation::BackUp(None))]
+        }
+        StressOperation::Backup(BackupOperation::Ship(Some(_))) => {
+            vec![StressOperation::Backup(BackupOperation::Ship(None))]
         }
         StressOperation::Reopen(reopening) => {
             simpler_reopenings(reopening).into_iter().map(StressOperation::Reopen).collect()

@@ -14,9 +14,12 @@ use trommel::storage::{Memory, Storage};
 use trommel::testing::{Fault, ManualClock};
 use trommel::{Db, Error, Options, Resources, SyncPolicy};
 
+use super::backups::{self, BackupBook};
 use super::check::full_state;
 use super::copies::{KeptCopy, check_repair, checkpoint};
+use super::followers::HeldFollower;
 use super::held::{HeldScan, HeldSnapshot};
+use super::journal::Journal;
 use super::keys::{KeyIndex, Keys};
 use super::model::{Model, Reopened};
 use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
@@ -45,6 +48,14 @@ pub(crate) struct Done {
     pub(crate) rotten: u64,
     pub(crate) checkpoints: u64,
     pub(crate) repairs: u64,
+    pub(crate) followers: u64,
+    /// Reads of followers that were compared.
+    pub(crate) followed: u64,
+    /// Reads of followers, and shipments, whose files were gone.
+    pub(crate) gone: u64,
+    pub(crate) backups: u64,
+    pub(crate) shipped: u64,
+    pub(crate) restored: u64,
     pub(crate) errors: u64,
     pub(crate) flushes: u64,
     pub(crate) merges: u64,
@@ -92,6 +103,12 @@ pub(crate) struct World<'k> {
     /// None only while it is opened again.
     db: Option<Db>,
     pub(crate) model: Model,
+    /// The model at the last numbers of the store.
+    pub(crate) journal: Journal,
+    pub(crate) followers: Vec<HeldFollower>,
+    pub(crate) backups: BackupBook,
+    /// The last load was refused, and nothing was written since.
+    pub(crate) load_in_doubt: bool,
     pub(crate) snapshots: Vec<HeldSnapshot>,
     scans: Vec<HeldScan>,
     readers: Vec<HeldReader>,
@@ -115,10 +132,14 @@ impl<'k> World<'k> {
             door,
             disk: Memory::new(),
             clock: Arc::default(),
-            options: setup::options(setup),
+            options: setup::of_tree(setup),
             resources: setup::resources(setup),
             db: None,
             model: Model::new(keys.len()),
+            journal: Journal::default(),
+            followers: Vec::new(),
+            backups: BackupBook::default(),
+            load_in_doubt: false,
             snapshots: Vec::new(),
             scans: Vec::new(),
             readers: Vec::new(),
@@ -160,12 +181,17 @@ impl<'k> World<'k> {
     }
 
     pub(crate) fn open_on(&self, disk: &Memory) -> trommel::Result<Db> {
-        let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
-        let mut environment = Environment::new().storage(storage).clock(clock);
+        let mut environment = self.environment_on(disk);
         if let Some(resources) = &self.resources {
             environment = environment.resources(resources);
         }
         Db::open_with(Path::new(DIR), self.options.clone(), environment)
+    }
+
+    /// A disk behind the door, and the clock; nothing that stores share.
+    pub(crate) fn environment_on(&self, disk: &Memory) -> Environment {
+        let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
+        Environment::new().storage(storage).clock(clock)
     }
 
     fn writer(&self) -> Writer<'_> {
@@ -214,12 +240,10 @@ impl<'k> World<'k> {
             StressOperation::Checkpoint { failure, seed } => {
                 checkpoint(self, failure.as_ref(), *seed, step.number)
             }
+            StressOperation::Follower(operation) => self.follower(operation),
+            StressOperation::Backup(operation) => backups::apply(self, operation),
             StressOperation::Tick => {
-                self.clock.advance(setup::INTERVAL);
-                self.model.interval_passed();
-                let tick = self.model.tick();
-                self.snapshots.iter_mut().for_each(|held| held.state.expire(tick));
-                self.scans.iter_mut().for_each(|held| held.expire(tick));
+                self.tick();
                 Ok(())
             }
             StressOperation::Fail(failure) => {
@@ -234,7 +258,15 @@ impl<'k> World<'k> {
         }
     }
 
-    fn arm(&mut self, failure: &Failure) {
+    fn tick(&mut self) {
+        self.clock.advance(setup::INTERVAL);
+        self.model.interval_passed();
+        let tick = self.model.tick();
+        self.snapshots.iter_mut().for_each(|held| held.state.expire(tick));
+        self.scans.iter_mut().for_each(|held| held.expire(tick));
+    }
+
+    pub(crate) fn arm(&mut self, failure: &Failure) {
         self.had_faults = true;
         failure.arm(&self.disk);
     }
@@ -267,10 +299,26 @@ impl<'k> World<'k> {
         let could_fail = self.could_fail();
         let result = work(self.db());
         if self.done.allowed(what, could_fail, result)?.is_some() && saves {
-            self.model.all_durable();
-            (self.inherits, self.has_open_end) = (false, false);
+            self.saved();
         }
         Ok(())
+    }
+
+    /// All that was acknowledged is durable.
+    pub(crate) fn saved(&mut self) {
+        self.model.all_durable();
+        self.backups.store_is_durable();
+        (self.inherits, self.has_open_end) = (false, false);
+    }
+
+    /// Some writes have landed together, or failed.
+    fn wrote(&mut self, writes: &[Write], written: bool) {
+        if written && !writes.is_empty() {
+            let number = self.db().snapshot().sequence();
+            self.journal.note(number, writes, self.model.seen());
+            self.load_in_doubt = false;
+        }
+        self.model.wrote(writes, written);
     }
 
     fn write(&mut self, writes: &[Write], synced: bool) -> Checked<()> {
@@ -280,7 +328,7 @@ impl<'k> World<'k> {
         }
         let result = self.writer().write(writes, synced);
         let written = self.done.allowed("write", could_fail, result)?.is_some();
-        self.model.wrote(writes, written);
+        self.wrote(writes, written);
         self.note_written(written, synced);
         Ok(())
     }
@@ -294,7 +342,7 @@ impl<'k> World<'k> {
         let ranges = [(from.clone(), to.clone())];
         let result = self.writer().delete_ranges(before, &ranges, after, *synced);
         let written = self.done.allowed("delete_range", could_fail, result)?.is_some();
-        self.model.wrote(&deletion.writes(self.keys), written);
+        self.wrote(&deletion.writes(self.keys), written);
         // A range of nothing is no write.
         let is_write = from != to || !before.is_empty() || !after.is_empty();
         self.note_written(written && (is_write || *synced), *synced);
@@ -309,10 +357,10 @@ impl<'k> World<'k> {
         }
         let result = self.writer().ingest(writes);
         let written = self.done.allowed("ingest", could_fail, result)?.is_some();
-        self.model.wrote(writes, written);
+        self.load_in_doubt |= !written;
+        self.wrote(writes, written);
         if written && !writes.is_empty() {
-            self.model.all_durable();
-            (self.inherits, self.has_open_end) = (false, false);
+            self.saved();
         }
         Ok(())
     }
@@ -332,6 +380,7 @@ impl<'k> World<'k> {
 
     fn take_snapshot(&mut self) -> Checked<()> {
         let (snapshot, state) = (self.db().snapshot(), self.model.seen().clone());
+        self.backups.note(snapshot.sequence(), &state);
         self.snapshots.push(HeldSnapshot { snapshot, state });
         if self.snapshots.len() > HELD_MAX {
             self.snapshots.remove(0);
@@ -409,6 +458,14 @@ impl<'k> World<'k> {
     fn reopen(&mut self, reopening: &Reopening, number: u32) -> Checked<()> {
         self.done.reopened += 1;
         self.count_work();
+        let goes_on = matches!(reopening.end, End::Close | End::Drop)
+            && !self.had_faults
+            && reopening.failure.is_none();
+        if !goes_on {
+            self.followers.clear();
+        }
+        // What a repair without a manifest makes of logs that are kept is not looked at here.
+        let to_repair = reopening.repair.filter(|_| self.options.kept_log_bytes == 0);
         self.end(reopening.end)?;
         // A flipped bit in a log is detected if the log says that the place was durable.
         let logs_too = matches!(reopening.end, End::Close | End::Drop) && !self.has_open_end;
@@ -417,9 +474,9 @@ impl<'k> World<'k> {
         let is_sound = !self.had_faults && reopening.failure.is_none();
         let copy = reopening.rot.filter(|_| is_sound);
         let copy = copy.map(|seed| (seed, self.disk.kill()));
-        let to_repair = reopening.repair.map(|seed| (seed, self.disk.kill()));
+        let to_repair = to_repair.map(|seed| (seed, self.disk.kill()));
         if let Some(seed) = reopening.setup {
-            self.options = setup::options(seed);
+            self.options = setup::of_tree(seed);
         }
         let mut power_was_cut = matches!(reopening.end, End::PowerCut(_) | End::PowerCutHard);
         let mut lossless = !power_was_cut && !self.had_faults;
@@ -446,6 +503,7 @@ impl<'k> World<'k> {
         self.disk.mend();
         let found = full_state(self.db(), self.keys)?;
         self.model.reopened(found, Reopened { lossless, power_was_cut }, self.keys)?;
+        self.note_opened(goes_on);
         if let Some((seed, copy)) = copy {
             self.done.rotten += u64::from(check_rotten_copy(self, &copy, logs_too, seed)?);
         }
@@ -456,6 +514,16 @@ impl<'k> World<'k> {
             check_repair(self, &copy, opened, seed)?;
         }
         Ok(())
+    }
+
+    /// Unless the store goes on where it has ended, less is known of its past.
+    fn note_opened(&mut self, goes_on: bool) {
+        self.load_in_doubt = false;
+        if !goes_on {
+            let number = self.db().snapshot().sequence();
+            self.journal.begin(number);
+            self.backups.store_may_be_older(&self.disk);
+        }
     }
 
     fn end(&mut self, end: End) -> Checked<()> {
@@ -475,6 +543,10 @@ impl<'k> World<'k> {
             let closed = db.close();
             if self.done.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
                 self.model.all_durable();
+                // Without writes a session adds nothing to a log that a crash has left.
+                if !self.had_faults && !self.has_open_end {
+                    self.check_followers_of_closed()?;
+                }
             }
         }
         match end {
@@ -510,6 +582,7 @@ impl<'k> World<'k> {
         self.count_work();
         // Opens once more without faults, which removes files that faults had kept.
         self.end(End::Close)?;
+        self.followers.clear();
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;
         self.work("the last flush", true, Db::flush)?;
@@ -550,7 +623,8 @@ impl<'k> World<'k> {
         let (tables, values) = (runs.map(|run| run.tables).sum(), stats.value_files);
         self.end(End::Close)?;
         let disk = (self.door)(self.disk.clone());
-        check_left_overs(&*disk, (tables, values), stats.partitions.len() as u64)?;
+        let others = (stats.partitions.len() as u64, stats.kept_logs);
+        check_left_overs(&*disk, (tables, values), others)?;
         Ok(values)
     }
 }

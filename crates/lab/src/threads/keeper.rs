@@ -3,6 +3,7 @@
 //! ```text
 //! flush, compact, settle, sync, verify, tick, sleep
 //! checkpoint -> opened with other options -> each lane as after whole groups, during the call
+//! back up    -> verified, restored, opened: likewise; the next generation shares its objects
 //! ```
 //! Invariant: whatever it asks for succeeds.
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use trommel::Db;
+use trommel::backup::Backups;
 use trommel::stats::Stats;
 
 use super::posts::{Doing, Post};
@@ -37,6 +39,9 @@ const MERGED_MAX: u64 = 3;
 const BUFFERS_MAX: u64 = 5;
 const BATCH_BYTES_MAX: u64 = 32 << 20;
 
+/// Generations of backups that stay.
+const GENERATIONS: usize = 2;
+
 /// Works until the round is over.
 pub(super) fn keep(
     db: &Db,
@@ -46,6 +51,7 @@ pub(super) fn keep(
     post: &Post,
 ) -> Checked<()> {
     let mut copies = 0;
+    let backups = shared.plan.folder.join("backups");
     let recovered = stats(db)?.memtable_bytes;
     while !shared.is_over() {
         let does = |words| post.set(Doing::Said(words));
@@ -90,6 +96,11 @@ pub(super) fn keep(
                     .map_err(|wrong| format!("checkpoint: {wrong}"))?;
                 Ok(())
             }
+            24 => {
+                does("backs up, restores it, opens it and compares");
+                back_up(db, shared, &backups, &mut rng)?;
+                Ok(())
+            }
             _ => {
                 std::thread::sleep(Duration::from_micros(rng.below(20_000)));
                 Ok(())
@@ -97,6 +108,7 @@ pub(super) fn keep(
         };
         done.map_err(|error| format!("the keeper: {error}"))?;
     }
+    remove_backups(&backups)?;
     post.set(Doing::Rest);
     Ok(())
 }
@@ -163,6 +175,39 @@ fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked
     let least = shared.ledger.done();
     db.checkpoint(folder).map_err(|error| error.to_string())?;
     let most = shared.ledger.begun();
+    compare_copy(shared, folder, (&least, &most), rng)?;
+    shared.counts.checkpoints.add(1);
+    Ok(())
+}
+
+/// Makes a generation, beside those that are there, and looks at it.
+fn back_up(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()> {
+    let told = |error: trommel::Error| format!("back up: {error}");
+    let backups = Backups::in_folder(folder).map_err(told)?;
+    let least = shared.ledger.done();
+    let number = backups.back_up(db).map_err(told)?.number;
+    let most = shared.ledger.begun();
+    let damage = backups.verify(number).map_err(told)?.damage;
+    if !damage.is_empty() {
+        return Err(format!("back up: generation {number} is damaged: {damage:?}"));
+    }
+    let restored = shared.plan.folder.join("restored");
+    backups.restore(number, &restored).map_err(told)?;
+    backups.prune(GENERATIONS).map_err(told)?;
+    compare_copy(shared, &restored, (&least, &most), rng)
+        .map_err(|wrong| format!("back up, restored: {wrong}"))?;
+    shared.counts.backups.add(1);
+    Ok(())
+}
+
+/// Opens a copy of the store, which was made between these writes of each lane, compares it, and
+/// removes it.
+fn compare_copy(
+    shared: &Shared,
+    folder: &Path,
+    (least, most): (&[u64], &[u64]),
+    rng: &mut Rng,
+) -> Checked<()> {
     let (_gate, tick) = shared.clock.hold();
     let options = options(rng).create_if_missing(false);
     let environment = trommel::Environment::new().clock(std::sync::Arc::clone(&shared.clock) as _);
@@ -176,9 +221,17 @@ fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked
     }
     verify(&copy, shared)?;
     copy.close().map_err(|error| format!("it does not close: {error}"))?;
-    std::fs::remove_dir_all(folder).map_err(|error| format!("it stays: {error}"))?;
-    shared.counts.checkpoints.add(1);
-    Ok(())
+    remove(folder)
+}
+
+/// The next history has another store.
+fn remove_backups(folder: &Path) -> Checked<()> {
+    if folder.exists() { remove(folder) } else { Ok(()) }
+}
+
+fn remove(folder: &Path) -> Checked<()> {
+    let removed = std::fs::remove_dir_all(folder);
+    removed.map_err(|error| format!("{} stays: {error}", folder.display()))
 }
 
 /// The numbers of each lane's keys, read both ways.

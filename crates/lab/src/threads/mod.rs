@@ -141,6 +141,7 @@ fn report(whole: &Whole, time: Duration) -> ThreadsReport {
         flushes: counts.flushes.get(),
         merges: counts.merges.get(),
         checkpoints: counts.checkpoints.get(),
+        backups: counts.backups.get(),
         verified: counts.verified.get(),
         rests: counts.rests.get(),
         step_cpu_ms_max: milliseconds(counts.step_cpu_us.get()),

@@ -60,6 +60,8 @@ pub struct ThreadsReport {
     pub merges: u64,
     /// Checkpoints that were made, opened and compared.
     pub checkpoints: u64,
+    /// Backups that were made, verified, restored and compared.
+    pub backups: u64,
     /// Stores that were verified, most of them while others wrote.
     pub verified: u64,
     /// How often a store came to rest, without superfluous files.

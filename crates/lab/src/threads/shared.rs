@@ -72,6 +72,7 @@ pub(super) struct Counts {
     pub(super) flushes: Count,
     pub(super) merges: Count,
     pub(super) checkpoints: Count,
+    pub(super) backups: Count,
     pub(super) verified: Count,
     pub(super) rests: Count,
     /// The longest, in microseconds.

@@ -83,6 +83,22 @@ impl Place {
     }
 }
 
+/// What was beside the stores. Histories of transactions have nothing of it.
+fn beside(report: &StressReport) -> String {
+    if report.followers + report.backups == 0 {
+        return String::new();
+    }
+    format!(
+        "{} followers, {} looks at them; {} backups, {} shipments of changes, {} restored; {} times files were gone.\n",
+        whole(report.followers),
+        whole(report.followed),
+        whole(report.backups),
+        whole(report.shipped),
+        whole(report.restored),
+        whole(report.gone),
+    )
+}
+
 fn text(report: &StressReport) -> String {
     let counted = format!(
         "{} {} of {} operations, seeds from {} on: {} operations in {:.1} s, {} in a second.\n\
@@ -115,7 +131,7 @@ fn text(report: &StressReport) -> String {
             whole(report.lock_timeouts)
         ),
     };
-    let counted = counted + &transactions;
+    let counted = counted + &beside(report) + &transactions;
     match &report.failure {
         None => format!("{counted}No wrong answer, nothing lost.\n"),
         Some(failure) => format!("{counted}\n{}", failure_text(failure)),

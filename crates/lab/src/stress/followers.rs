@@ -186,9 +186,8 @@ fn compare(
     keys: &Keys,
 ) -> Checked<trommel::Result<()>> {
     let (key, places) = (keys.get(place), keys.places(edges));
-    let answers = snapshot
-        .get(key)
-        .and_then(|found| Ok((found, snapshot.may_contain_range(edges.clone())?)));
+    let answers =
+        snapshot.get(key).and_then(|found| Ok((found, snapshot.may_contain_range(edges.clone())?)));
     let (found, may_have) = match answers {
         Ok(answers) => answers,
         Err(error) => return Ok(Err(error)),

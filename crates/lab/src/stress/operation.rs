@@ -74,17 +74,9 @@ pub(crate) enum FollowerOperation {
     /// The seed draws its options.
     Open(u64),
     /// `keeps`: a snapshot of what it showed before stays.
-    CatchUp {
-        which: usize,
-        keeps: bool,
-    },
+    CatchUp { which: usize, keeps: bool },
     /// `old`: in the snapshot that has stayed.
-    Read {
-        which: usize,
-        old: bool,
-        place: KeyIndex,
-        edges: Edges,
-    },
+    Read { which: usize, old: bool, place: KeyIndex, edges: Edges },
     /// It ends.
     Drop(usize),
 }

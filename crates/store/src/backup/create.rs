@@ -45,7 +45,9 @@ pub(super) fn back_up(
     // What is in memory would be stored anew by each generation. If it cannot, it is stored.
     let _ = db.flush();
     let mut give = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
-        db.give_files(upload, NUMBERS_LATER, told)
+        let last = db.give_files(upload, NUMBERS_LATER, told)?;
+        // A number that a power cut takes is another write's later, and changes would not follow.
+        db.sync().map(|()| last)
     };
     heard(objects, environment, listener, &mut give)
 }

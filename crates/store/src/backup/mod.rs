@@ -120,7 +120,8 @@ impl Backups {
 
     /// As [`back_up`](Backups::back_up), of a store that another process writes: as the follower
     /// shows it now. The writer knows nothing of it. What it has in memory is stored anew by each
-    /// generation.
+    /// generation. After a power cut that took writes from the store, make a generation before
+    /// [`ship`](Backups::ship): this one may have them.
     ///
     /// # Errors
     /// As there. `Gone`: a file was removed meanwhile, and not all could be kept open; catch up,

@@ -75,6 +75,32 @@ fn contents(db: &Db) -> Contents {
     all
 }
 
+#[test]
+fn no_power_cut_takes_from_the_store_what_a_generation_has() {
+    let mut refused = 0;
+    for after in 0.. {
+        let world = World::new();
+        let with = options().sync(SyncPolicy::Never);
+        let db = Db::open_with("db", with, world.environment()).expect("opens");
+        (0..50u8).for_each(|key| db.put([key], [key; 9]).expect("puts"));
+        let backups = world.backups();
+        world.disk.fail_at(after, Fault::Io);
+        let made = backups.back_up(&db);
+        let has_struck = !world.disk.may_fail();
+        world.disk.mend();
+        refused += u32::from(made.is_err());
+        if let Ok(generation) = made {
+            let world = World { disk: world.disk.crash_hard(), ..World::new() };
+            let left = world.open("db").snapshot().sequence();
+            assert!(left >= generation.sequence, "after {after}: {left} of {generation:?}");
+        }
+        if !has_struck {
+            break;
+        }
+    }
+    assert!(refused > 5, "{refused}");
+}
+
 /// Writes of all kinds, different for each turn.
 fn write(db: &Db, turn: u64) {
     let events = db.keyspace("events", KeyspaceOptions::new()).expect("made");

@@ -1,7 +1,7 @@
 //! Everything that a reader may ask of a store, and what must hold whatever its files are.
 //! ```text
 //! files -> open -> verify, scans, gets, ranges, counts, stats     sound (verify finds nothing):
-//!     all answers agree
+//!     close -> follow -> scans, gets                                all answers agree
 //!                  writes, flush, merge, close, open again                  else:
 //!     errors, or any answer, and an end
 //! ```
@@ -17,7 +17,7 @@ use trommel::Environment;
 use trommel::storage::{Memory, Storage};
 use trommel::testing::ManualClock;
 use trommel::tools::{DumpItem, VerifyReport, dump};
-use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
+use trommel::{Background, Db, Error, FollowOptions, GuardKind, Options, SyncPolicy};
 
 /// The folder of every store here.
 pub(crate) const DIR: &str = "db";
@@ -103,7 +103,40 @@ pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<Asked> {
     ask_streams(&db, &contents, is_sound);
     let stats = db.stats().expect("open");
     assert!(!stats.prometheus().is_empty() && stats.memory_bytes() > 0);
+    let is_closed = db.close().inspect_err(check_error).is_ok();
+    follow(disk, &contents, is_sound && is_closed);
     Some(Asked { contents, is_sound })
+}
+
+/// Another process reads along what was closed: it has all of it.
+fn follow(disk: &Memory, contents: &Contents, is_sound: bool) {
+    let follower = match Db::follow_with(DIR, FollowOptions::new(), environment(disk)) {
+        Ok(follower) => follower,
+        Err(error) => {
+            check_error(&error);
+            assert!(!is_sound, "a sound store that cannot be followed: {error}");
+            return;
+        }
+    };
+    for again in [false, true] {
+        let caught_up = follower.catch_up().inspect_err(check_error);
+        assert!(caught_up.is_ok() || !is_sound, "again: {again}");
+        match follower.range(..) {
+            Ok(scan) => {
+                let pairs = collect(scan, is_sound);
+                assert!(!is_sound || pairs.iter().cloned().eq(contents.clone()), "it lags behind");
+            }
+            Err(error) => check_error(&error),
+        }
+    }
+    for key in probes(contents) {
+        match follower.get(&key) {
+            Ok(value) => {
+                assert!(!is_sound || value.as_deref() == contents.get(&key).map(|it| &**it))
+            }
+            Err(error) => check_error(&error),
+        }
+    }
 }
 
 /// None: the disk would not be read.

@@ -55,6 +55,8 @@ fn sound() -> &'static Sound {
         db.merge("k", "more").expect("merges");
         db.rename_keyspace("other", "moved").expect("renames");
         other("moved").merge("a", "2").expect("merges");
+        // It is stored beside the changes.
+        db.put("long", vec![7; 1 << 20]).expect("puts");
         other("new").merge("a", "3").expect("merges");
         db.keyspace("unlogged", KeyspaceOptions::new().log(false)).expect("made");
         let to = backups.ship(&db).expect("ships").to;

@@ -78,6 +78,13 @@ pub(crate) fn make_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Creates a folder and its parents, or takes one that is there: durably, also where its creator
+/// was killed, or has failed, before it was.
+pub(crate) fn take_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    make_folder(storage, dir)?;
+    keep_folder(storage, dir)
+}
+
 /// Makes the names of a folder and of its parents durable: their creator may have been killed
 /// before it did.
 pub(crate) fn keep_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
@@ -133,6 +140,23 @@ mod tests {
         disk.no_space(true);
         link_or_copy((&folder, "a"), (&folder, "b")).expect_err("the disk is full");
         assert_eq!(disk.list(Path::new("db")).expect("lists"), ["a"]);
+    }
+
+    #[test]
+    fn a_folder_that_was_not_made_durable_is_once_it_is_taken() {
+        for after in 0.. {
+            let (disk, dir) = (Memory::new(), Path::new("a/b"));
+            disk.fail_at(after, Fault::Io);
+            let made = take_folder(&disk, dir);
+            let has_struck = !disk.may_fail();
+            disk.mend();
+            take_folder(&disk, dir).expect("takes");
+            assert!(disk.crash_hard().dir_exists(dir), "after {after}");
+            assert_eq!(made.is_err(), has_struck);
+            if !has_struck {
+                break;
+            }
+        }
     }
 
     #[test]

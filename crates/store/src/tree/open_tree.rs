@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
 use crate::files::names::value_name;
 use crate::files::table::Table;
+use crate::files::value_file::ValueFile;
 use crate::guard::Guard;
 use crate::guard::allotment::Allotment;
 use crate::guard::elastic::Elastic;
@@ -278,6 +279,8 @@ pub(crate) struct Installer {
     /// Images whose edit failed, and tables that were given up while the manifest might name them.
     /// After the next edit it does not.
     doubtful: Vec<Obsolete>,
+    /// What those tables refer to: a store that finds them needs it.
+    values_in_doubt: Vec<Arc<ValueFile>>,
     /// The tree has changed since the store was opened.
     pub(crate) has_changed: bool,
     /// Gets the tree after every edit.
@@ -346,6 +349,7 @@ impl Installer {
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
         let old_images = old_images.map(|image| Obsolete::Image(image.file));
         tree.leaving.add(self.doubtful.drain(..).chain(old_images));
+        self.values_in_doubt.clear();
         self.has_changed = true;
         let lagging_runs = tree.table_files.options.lagging_runs(&layout);
         let next = now.apply(edit, (layout, lagging_runs), opened, guard);
@@ -368,6 +372,8 @@ impl Installer {
         for &(file, _) in &run.tables {
             if tree.manifest().may_name(file) {
                 self.doubtful.push(Obsolete::Table(file));
+                let values = run.opened.get(&file).map(|table| table.held_values());
+                self.values_in_doubt.extend(values.into_iter().flatten().cloned());
             } else {
                 tree.leaving.add([Obsolete::Table(file)]);
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use trommel::merge_operators::Concat;
 use trommel::options::Compression;
 use trommel::storage::Memory;
+use trommel::testing::Fault;
 use trommel::{Background, Batch, Db, Environment, KeyspaceOptions, Options, SyncPolicy};
 
 const DIR: &str = "db";
@@ -797,6 +798,54 @@ fn with_values_in_two_files() -> (Memory, [String; 2]) {
     assert_eq!(files.len(), 2, "{files:?}");
     let [first, second] = [&files[0], &files[1]].map(String::clone);
     (disk, [first, second])
+}
+
+/// A store whose next call may fail at any operation, and is killed then.
+fn killed_after_each_fault(call: impl Fn(&Db) -> trommel::Result<()>, check: impl Fn(&Db)) {
+    let mut failed = 0;
+    for after in 0.. {
+        let disk = Memory::new();
+        let with = options().value_file_bytes(16 << 10).value_garbage_share(0.05);
+        let db = open_with(&disk, with);
+        (0..20u64).for_each(|n| db.put(n.to_be_bytes(), value(n, 5000)).expect("puts"));
+        db.flush().expect("flushes");
+        (0..20u64).step_by(2).for_each(|n| db.delete(n.to_be_bytes()).expect("deletes"));
+        db.flush().expect("flushes");
+        disk.fail_at(after, Fault::Io);
+        let called = call(&db);
+        let has_struck = !disk.may_fail();
+        disk.mend();
+        failed += u32::from(called.is_err());
+        let killed = open(&disk.kill());
+        (0..20u64).for_each(|n| {
+            let expected = (n % 2 == 1).then(|| value(n, 5000));
+            let found = killed.get(n.to_be_bytes()).expect("its value is there");
+            assert_eq!(found.as_deref(), expected.as_deref(), "{n}, after {after}");
+        });
+        check(&killed);
+        if !has_struck {
+            break;
+        }
+    }
+    assert!(failed > 5, "{failed}");
+}
+
+#[test]
+fn a_merge_that_the_manifest_may_name_keeps_the_values_that_it_moved() {
+    killed_after_each_fault(Db::compact, |_| {});
+}
+
+#[test]
+fn a_bulk_load_that_the_manifest_may_name_keeps_its_values() {
+    let keys = || (100..110u64).map(u64::to_be_bytes);
+    let load = |db: &Db| {
+        let entries = keys().map(|key| (key, value(u64::from_be_bytes(key), 5000)));
+        db.ingest(entries).map(drop)
+    };
+    killed_after_each_fault(load, |db| {
+        let found = keys().filter(|key| db.get(key).expect("its value is there").is_some());
+        assert!([0, 10].contains(&found.count()));
+    });
 }
 
 #[test]

@@ -96,26 +96,19 @@ pub(crate) fn replay_logs(
     size_of: &dyn Fn(KeyspaceId) -> MemtableSize,
 ) -> Result<Replayed> {
     let replay = Replay { folder, values, layout, size_of, is_owner: true };
-    let mut torn_at = None;
-    loop {
-        let replayed = replay.all(names, torn_at)?;
-        match replayed.torn_at {
-            Some(found) => torn_at = Some(found),
-            None => return Ok(replayed),
-        }
-    }
+    replay.up_to_lost_values(names, None).map(|(replayed, _)| replayed)
 }
 
-/// As above, of a store that another process writes: the newest log ends where it is told. A value
-/// that is not there is an error, in any group.
+/// As above, of a store that another process writes: the newest log ends where it is told, or
+/// before, as its owner would find it. Gives where, too, if it is before.
 pub(crate) fn replay_followed(
     (folder, values): (&OpenFolder, &StoreValues),
     (names, end): (&[String], Option<u64>),
     layout: &StoreLayout,
     size_of: &dyn Fn(KeyspaceId) -> MemtableSize,
-) -> Result<Replayed> {
+) -> Result<(Replayed, Option<u64>)> {
     let replay = Replay { folder, values, layout, size_of, is_owner: false };
-    replay.all(names, end)
+    replay.up_to_lost_values(names, end)
 }
 
 /// The live logs, each with what it says of the one before it.
@@ -184,6 +177,23 @@ struct Doubtful {
 }
 
 impl Replay<'_> {
+    /// Reads all logs; the newest one up to where it ends, or to a value that is not there. Gives
+    /// that place, if there is one.
+    fn up_to_lost_values(
+        &self,
+        names: &[String],
+        end: Option<u64>,
+    ) -> Result<(Replayed, Option<u64>)> {
+        let mut torn_at = None;
+        loop {
+            let replayed = self.all(names, torn_at.or(end))?;
+            match replayed.torn_at {
+                Some(found) => torn_at = Some(found),
+                None => return Ok((replayed, torn_at)),
+            }
+        }
+    }
+
     /// Reads all logs; the newest one up to where it is torn, if that is known.
     fn all(&self, names: &[String], torn_at: Option<u64>) -> Result<Replayed> {
         let logs = found_logs(self.folder, names, self.layout.logs)?;
@@ -209,7 +219,7 @@ impl Replay<'_> {
 
     fn log(&self, replayed: &mut Replayed, place: usize, valid: Option<u64>) -> Result<()> {
         let is_newest = place + 1 == replayed.logs.len();
-        let mut doubtful = (is_newest && self.is_owner).then(Doubtful::default);
+        let mut doubtful = is_newest.then(Doubtful::default);
         let ReplayedLog { number, mut counts, mut last, mut last_entry, mut said_bytes, .. } =
             replayed.logs[place];
         let bytes = wal::replay(self.folder, number, valid, &mut |group| {
@@ -252,6 +262,9 @@ impl Replay<'_> {
         }
         if end < u64::MAX {
             return Ok(Some(end));
+        }
+        if !self.is_owner {
+            return Ok(None);
         }
         // Whoever wrote them may have been killed before they were durable.
         let files: BTreeSet<u64> = unsure().map(|(_, at)| at.file).collect();

@@ -543,7 +543,11 @@ impl<'a> WalBatch<'a> {
             KEYSPACE_TAG => {
                 let number = input.varint()?;
                 let number = u32::try_from(number).map_err(|_| input.corrupt("a key space"))?;
-                if self.keyspaces.last().is_some_and(|(from, _)| *from == place) {
+                let (from, current) = match self.keyspaces.last() {
+                    Some((from, current)) => (Some(*from), *current),
+                    None => (None, KeyspaceId::DEFAULT),
+                };
+                if from == Some(place) || current == KeyspaceId(number) {
                     return Err(input.corrupt("entries of a key space"));
                 }
                 self.keyspaces.push((place, KeyspaceId(number)));

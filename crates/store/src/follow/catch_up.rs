@@ -46,6 +46,19 @@ pub(super) struct Progress {
     is_edited: bool,
     /// Whether the memtables are to be made anew, out of all live logs.
     is_lost: bool,
+    /// A log whose next group refers to a value that a crash has taken. Its owner goes on in
+    /// another one.
+    torn: Option<u64>,
+}
+
+/// What a step has come to.
+enum Step {
+    /// All that the manifest tells of was read.
+    Done,
+    /// There is a group that it does not explain.
+    Unexplained,
+    /// It has come to tell more meanwhile.
+    Overtaken,
 }
 
 /// What a look has found.
@@ -62,7 +75,16 @@ impl Progress {
     pub(super) fn new(manifest: ManifestTail) -> Self {
         let (logs, applied, seen) = (LogTail::default(), Sequence(0), (0, 0));
         let layout = Arc::new(manifest.layout().clone());
-        Progress { manifest, layout, logs, applied, seen, is_edited: true, is_lost: true }
+        Progress {
+            manifest,
+            layout,
+            logs,
+            applied,
+            seen,
+            is_edited: true,
+            is_lost: true,
+            torn: None,
+        }
     }
 
     /// Moves the view on as far as there is something.
@@ -71,16 +93,19 @@ impl Progress {
         self.read_manifest(ground, false)?;
         found.has_news |= self.is_edited;
         loop {
+            let was_lost = self.is_lost;
             match self.step(ground, current, &mut found) {
-                Ok(false) => return Ok(found),
+                Ok(Step::Done) => return Ok(found),
+                Ok(Step::Overtaken) => {}
                 // There is a group that only a later edit explains.
-                Ok(true) => {
+                Ok(Step::Unexplained) => {
                     if !self.find_reason(ground)? {
                         return Ok(found);
                     }
                 }
+                // Once more, by all live logs: perhaps the newest one ends here.
                 Err(error) if may_be_gone(&error) => {
-                    if !self.find_reason(ground)? {
+                    if !self.find_reason(ground)? && was_lost {
                         return Err(error);
                     }
                 }
@@ -106,12 +131,12 @@ impl Progress {
         Ok(is_new)
     }
 
-    /// Reads what the manifest as it was read tells of. True: there is a group that it does not
-    /// explain.
-    fn step(&mut self, ground: &Ground, current: &Switch<View>, found: &mut Found) -> Result<bool> {
+    /// Reads what the manifest as it was read tells of.
+    fn step(&mut self, ground: &Ground, current: &Switch<View>, found: &mut Found) -> Result<Step> {
         let (view, layout) = (current.hold(), Arc::clone(&self.layout));
         let sure = in_tables(&layout).max(self.applied);
-        self.is_lost |= self.is_edited && goes_back(&view.layout, &layout);
+        let is_other = self.torn.is_some() || goes_back(&view.layout, &layout);
+        self.is_lost |= self.is_edited && is_other;
         let stretches = match self.is_lost {
             true => None,
             false => self.logs.next(&ground.folder, layout.logs)?,
@@ -119,10 +144,15 @@ impl Progress {
         let Some(stretches) = stretches else {
             self.seen = (0, 0);
             let Some(trees) = self.read_anew(ground, &view, &layout, sure)? else {
-                return Ok(true);
+                return Ok(Step::Unexplained);
             };
+            // A value that is not there may be in tables by now, and its file removed.
+            if self.torn.is_some() && self.find_reason(ground)? {
+                self.is_lost = true;
+                return Ok(Step::Overtaken);
+            }
             self.show(ground, current, View::new(layout, trees, self.applied), found);
-            return Ok(false);
+            return Ok(Step::Done);
         };
         let mut trees = view.trees.clone();
         if self.is_edited {
@@ -140,6 +170,9 @@ impl Progress {
         };
         let (mut was_stopped, mut seen) = (false, self.seen);
         for (place, stretch) in stretches.iter().enumerate() {
+            if stretch.is_newest() && self.torn == Some(stretch.number()) {
+                break;
+            }
             reading.log(place > 0);
             let read = stretch.read(&ground.folder, sure, &mut |group| reading.group(&group))?;
             self.logs.note(stretch.number(), read.to);
@@ -164,7 +197,7 @@ impl Progress {
             view.publish(applied);
             found.has_moved = true;
         }
-        Ok(was_stopped)
+        Ok(if was_stopped { Step::Unexplained } else { Step::Done })
     }
 
     /// Lets readers see a view.
@@ -210,7 +243,8 @@ impl Progress {
         let (folder, values) = (&ground.folder, &ground.files.values.store);
         let (names, end) = all_live(folder, layout.logs, sure)?;
         let size_of = |id: KeyspaceId| ground.size_of(id, &layout.keyspaces[&id]);
-        let mut replayed = replay_followed((folder, values), (&names, end), layout, &size_of)?;
+        let replayed = replay_followed((folder, values), (&names, end), layout, &size_of)?;
+        let (mut replayed, torn_at) = replayed;
         let newest = replayed.last_entry();
         let held_back = self.manifest.held_back();
         if replayed.is_ahead || held_back.is_some_and(|held_back| held_back < newest) {
@@ -241,6 +275,7 @@ impl Progress {
         for log in &replayed.logs {
             self.logs.note(log.number, log.counts.bytes.max(HEADER_SIZE as u64));
         }
+        self.torn = torn_at.and(replayed.logs.last().map(|newest| newest.number));
         (self.applied, self.is_lost) = (applied, false);
         Ok(Some(trees))
     }

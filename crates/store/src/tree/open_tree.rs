@@ -271,6 +271,13 @@ fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Resul
     Ok(Arc::clone(tree.expect("an edit of it went well")))
 }
 
+/// A file that the manifest may name.
+struct Doubtful {
+    file: Obsolete,
+    /// What it refers to is kept as long: a store that finds it needs that.
+    _values: Vec<Arc<ValueFile>>,
+}
+
 /// The right to change the version.
 #[derive(Default)]
 pub(crate) struct Installer {
@@ -278,9 +285,7 @@ pub(crate) struct Installer {
     pub(crate) next_flush: trommel_filters::FlushNumber,
     /// Images whose edit failed, and tables that were given up while the manifest might name them.
     /// After the next edit it does not.
-    doubtful: Vec<Obsolete>,
-    /// What those tables refer to: a store that finds them needs it.
-    values_in_doubt: Vec<Arc<ValueFile>>,
+    doubtful: Vec<Doubtful>,
     /// The tree has changed since the store was opened.
     pub(crate) has_changed: bool,
     /// Gets the tree after every edit.
@@ -348,8 +353,7 @@ impl Installer {
         }
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
         let old_images = old_images.map(|image| Obsolete::Image(image.file));
-        tree.leaving.add(self.doubtful.drain(..).chain(old_images));
-        self.values_in_doubt.clear();
+        tree.leaving.add(self.doubtful.drain(..).map(|it| it.file).chain(old_images));
         self.has_changed = true;
         let lagging_runs = tree.table_files.options.lagging_runs(&layout);
         let next = now.apply(edit, (layout, lagging_runs), opened, guard);
@@ -371,9 +375,9 @@ impl Installer {
     pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
         for &(file, _) in &run.tables {
             if tree.manifest().may_name(file) {
-                self.doubtful.push(Obsolete::Table(file));
-                let values = run.opened.get(&file).map(|table| table.held_values());
-                self.values_in_doubt.extend(values.into_iter().flatten().cloned());
+                let table = run.opened.get(&file);
+                let values = table.map_or_else(Vec::new, |table| table.held_values().to_vec());
+                self.doubtful.push(Doubtful { file: Obsolete::Table(file), _values: values });
             } else {
                 tree.leaving.add([Obsolete::Table(file)]);
             }
@@ -456,6 +460,7 @@ impl Installer {
         let next_file = Some(tree.table_files.next_file());
         let edit = Edit { images, next_file, ..Edit::default() };
         let installed = self.install(tree, &edit, &HashMap::new(), now.guard.clone());
-        installed.inspect_err(|_| self.doubtful.extend(files))
+        let in_doubt = |file| Doubtful { file, _values: Vec::new() };
+        installed.inspect_err(|_| self.doubtful.extend(files.into_iter().map(in_doubt)))
     }
 }

@@ -335,6 +335,42 @@ fn what_a_snapshot_needs_stays_open() {
 }
 
 #[test]
+fn a_log_ends_for_a_follower_before_a_value_that_a_crash_has_taken() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().value_threshold(256).sync(SyncPolicy::Never));
+    db.put("a", "1").expect("puts");
+    db.put("b", [7; 9000]).expect("puts");
+    db.put("c", "1").expect("puts");
+    db.put("d", "1").expect("puts");
+    let crashed = disk.kill();
+    drop(db);
+    let folder = crashed.open_folder("db".as_ref()).expect("opens");
+    let is_value = |name: &String| name.ends_with(".value");
+    for name in folder.list().expect("lists").into_iter().filter(is_value) {
+        folder.remove(&name).expect("removes");
+    }
+    let follower = Db::follow_with("db", FollowOptions::default(), environment(&crashed));
+    let follower = follower.expect("follows");
+    let seen = || -> Vec<Vec<u8>> {
+        follower.range(..).expect("open").map(|entry| entry.expect("reads").0).collect()
+    };
+    assert_eq!(seen(), [b"a"]);
+    let db = open_with(&crashed, options().value_threshold(256));
+    for _ in 0..3 {
+        assert_eq!(db.iter().count(), 1, "the owner finds as much");
+        follower.catch_up().expect("there is nothing new");
+        assert_eq!(seen(), [b"a"]);
+    }
+    db.put("e", [7; 9000]).expect("puts");
+    db.put("f", "1").expect("puts");
+    db.flush().expect("flushes");
+    db.put("g", "1").expect("puts");
+    db.close().expect("closes");
+    follower.catch_up().expect("goes on");
+    assert_eq!(seen(), [b"a", b"e", b"f", b"g"]);
+}
+
+#[test]
 fn what_was_removed_is_not_closed_for_want_of_room() {
     let disk = Memory::new();
     let db = open_with(&disk, options().block_cache_bytes(0));

@@ -165,6 +165,12 @@ fn bytes_that_are_no_batch_are_errors() {
     assert!(WalBatch::decode(out.as_slice()).is_err(), "a count that is a lie");
     let last = encoded(NUMBER_MAX + 1, &MIXED[..2]);
     assert!(WalBatch::decode(&last).is_err(), "sequence numbers that no store has");
+    let two = [0, 0, 2, 64, 5, 1, 1, b'a', 1, 1, b'b'];
+    assert!(WalBatch::decode(&two).is_ok());
+    let again = [&two[..8], &[64, 5], &two[8..]].concat();
+    assert!(WalBatch::decode(&again).is_err(), "a key space that goes on is named again");
+    let default = [0, 0, 1, 64, 0, 1, 1, b'a'];
+    assert!(WalBatch::decode(&default).is_err(), "the first one is named");
     let long = vec![0; KEY_BYTES_MAX + 1];
     assert!(WalBatch::decode(&encoded(1, &[(Kind::Delete, &long, b"")])).is_err());
 }

@@ -193,7 +193,7 @@ impl<'o> Changes<'o> {
                         long.map_or(Ok(()), |long| steps.advance(long.name.bytes))?;
                         continue;
                     }
-                    None => return Err(self.into_no_keyspace(change)),
+                    None => return Err(self.not_its_keyspace(change)),
                 }
             }
             match long {
@@ -217,7 +217,7 @@ impl<'o> Changes<'o> {
         values::fetch(self.objects, long, &keyspace.engine.table_files, steps)
     }
 
-    fn into_no_keyspace(&self, change: &Change) -> Error {
+    fn not_its_keyspace(&self, change: &Change) -> Error {
         let what = format!(
             "write {} is into a key space that was made and dropped between two \
              shipments: a store can be restored as of write {}, or of one before",

@@ -108,6 +108,7 @@ impl Progress {
                     if !self.find_reason(ground)? && was_lost {
                         return Err(error);
                     }
+                    self.is_lost = true;
                 }
                 Err(error) => return Err(error),
             }

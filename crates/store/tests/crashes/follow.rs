@@ -371,6 +371,24 @@ fn a_log_ends_for_a_follower_before_a_value_that_a_crash_has_taken() {
 }
 
 #[test]
+fn a_log_that_is_gone_without_reason_is_an_error_and_an_end() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    db.put("a", "1").expect("puts");
+    follow_write(&db);
+    let follower = follow(&disk);
+    let folder = disk.open_folder("db".as_ref()).expect("opens");
+    let is_log = |name: &String| name.ends_with(".wal");
+    for name in folder.list().expect("lists").into_iter().filter(is_log) {
+        folder.remove(&name).expect("removes");
+    }
+    for _ in 0..2 {
+        follower.catch_up().expect_err("its log is gone");
+        assert_eq!(text(&follower, "a"), Some("1".into()), "what was read stays");
+    }
+}
+
+#[test]
 fn what_was_removed_is_not_closed_for_want_of_room() {
     let disk = Memory::new();
     let db = open_with(&disk, options().block_cache_bytes(0));

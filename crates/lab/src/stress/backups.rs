@@ -6,15 +6,14 @@
 //! ```
 //! Invariant: what a call has said to be there survives any power cut.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use trommel::backup::{Backups, FolderObjects, Generation, Until};
-use trommel::storage::{Memory, Storage};
+use trommel::backup::{Backups, FolderObjects, Until};
+use trommel::storage::Memory;
 use trommel::{Db, Error};
 
+use super::backup_book::KnownMoment;
 use super::copies::{check_contents, environment};
-use super::model::State;
 use super::operation::{BackupOperation, Failure};
 use super::setup;
 use super::world::{Checked, World};
@@ -22,111 +21,18 @@ use crate::keys::rng::Rng;
 
 /// Generations that are kept at most: copies of the disk have all of them.
 const GENERATIONS_MAX: usize = 4;
-/// Moments that are remembered at most, of each kind.
-const MOMENTS_MAX: usize = 6;
 /// Where stores are restored to.
 const RESTORED: &str = "restored";
 
-/// What the backups must lead to.
-#[derive(Default)]
-pub(crate) struct BackupBook {
-    /// Folders that were given up before this one.
-    given_up: u32,
-    /// By their numbers.
-    generations: BTreeMap<u64, KnownMoment>,
-    /// Those that changes lead to.
-    shipped: Vec<KnownMoment>,
-    /// Those that the next changes may lead to.
-    coming: Vec<KnownMoment>,
-    /// A generation may have writes that the store itself may lose.
-    is_ahead: bool,
-}
-
-/// A state of the store, and its number.
-struct KnownMoment {
-    sequence: u64,
-    state: State,
-}
-
-impl BackupBook {
-    fn folder(&self) -> PathBuf {
-        PathBuf::from(format!("backups-{}", self.given_up))
-    }
-
-    /// Somebody has taken a snapshot.
-    pub(crate) fn note(&mut self, sequence: u64, state: &State) {
-        if !self.generations.is_empty() {
-            push(&mut self.coming, KnownMoment { sequence, state: state.clone() });
+impl World<'_> {
+    /// Does what a step says.
+    pub(crate) fn backup(&mut self, operation: &BackupOperation) -> Checked<()> {
+        match operation {
+            BackupOperation::BackUp(failure) => back_up(self, failure.as_ref()),
+            BackupOperation::Ship(failure) => ship(self, failure.as_ref()),
+            BackupOperation::Restore(seed) => restore(self, *seed),
+            BackupOperation::Prune(keep) => prune(self, *keep),
         }
-    }
-
-    /// All that the store shows is durable.
-    pub(crate) fn store_is_durable(&mut self) {
-        self.is_ahead = false;
-    }
-
-    /// The store was opened, and may be older than before. If a generation has writes that it has
-    /// lost, others now get their numbers: changes would not follow that generation.
-    pub(crate) fn store_may_be_older(&mut self, disk: &Memory) {
-        self.coming.clear();
-        if !self.is_ahead {
-            return;
-        }
-        let folder = self.folder();
-        for name in disk.list(&folder).unwrap_or_default() {
-            let _ = disk.remove(&folder.join(name));
-        }
-        *self = BackupBook { given_up: self.given_up + 1, ..BackupBook::default() };
-    }
-
-    /// Changes behind one write and up to another are there, and so is what lies between.
-    fn lead_to(&mut self, from: u64, end: KnownMoment) {
-        let (to, coming) = (end.sequence, std::mem::take(&mut self.coming));
-        for moment in coming {
-            match moment.sequence {
-                sequence if sequence > to => self.coming.push(moment),
-                sequence if sequence >= from => push(&mut self.shipped, moment),
-                _ => {}
-            }
-        }
-        push(&mut self.shipped, end);
-    }
-
-    /// No other generations are there any more.
-    fn keep(&mut self, kept: &[Generation]) {
-        self.generations.retain(|number, _| kept.iter().any(|it| it.number == *number));
-        let oldest = kept.iter().map(|it| it.sequence).min();
-        self.shipped.retain(|moment| oldest.is_some_and(|oldest| moment.sequence >= oldest));
-    }
-
-    /// Every generation that was made is there.
-    fn check(&self, listed: &[Generation]) -> Checked<()> {
-        for (number, moment) in &self.generations {
-            let found = listed.iter().find(|it| it.number == *number).map(|it| it.sequence);
-            if found != Some(moment.sequence) {
-                let expected = moment.sequence;
-                return Err(format!("generation {number} of {expected} is there as of {found:?}"));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The oldest ones are forgotten.
-fn push(moments: &mut Vec<KnownMoment>, moment: KnownMoment) {
-    moments.push(moment);
-    if moments.len() > MOMENTS_MAX {
-        moments.remove(0);
-    }
-}
-
-/// Does what a step says.
-pub(crate) fn apply(world: &mut World<'_>, operation: &BackupOperation) -> Checked<()> {
-    match operation {
-        BackupOperation::BackUp(failure) => back_up(world, failure.as_ref()),
-        BackupOperation::Ship(failure) => ship(world, failure.as_ref()),
-        BackupOperation::Restore(seed) => restore(world, *seed),
-        BackupOperation::Prune(keep) => prune(world, *keep),
     }
 }
 

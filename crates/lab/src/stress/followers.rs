@@ -10,10 +10,10 @@
 use std::ops::Bound;
 use std::path::Path;
 
-use trommel::{Db, Error, FollowOptions, Follower, Options, Snapshot};
+use trommel::{Db, Error, FollowOptions, Options, Snapshot};
 
 use super::check::{check_empty, check_value, read_scan};
-use super::held::{HeldSnapshot, entries_of};
+use super::held::{HeldFollower, HeldSnapshot, entries_of};
 use super::keys::{Edges, KeyIndex, Keys};
 use super::model::State;
 use super::operation::FollowerOperation;
@@ -22,15 +22,6 @@ use crate::keys::rng::Rng;
 
 /// Followers that are held at most.
 const FOLLOWERS_MAX: usize = 3;
-
-/// A follower, and what it shows.
-pub(crate) struct HeldFollower {
-    follower: Follower,
-    /// None: what the store was at its number is not known.
-    state: Option<State>,
-    /// What it has shown before.
-    before: Option<HeldSnapshot>,
-}
 
 impl Done {
     /// As `allowed`, of what a follower reads: a file may be gone.

@@ -1,4 +1,4 @@
-//! Snapshots and scans that are held open while the store changes.
+//! Snapshots, scans and followers that are held open while the store changes.
 //! ```text
 //! taken:  the state, or what the scan must still give      compared whenever it is read or moved
 //! ```
@@ -7,11 +7,20 @@
 
 use std::collections::VecDeque;
 
-use trommel::{KeyValue, Scan, Snapshot};
+use trommel::{Follower, KeyValue, Scan, Snapshot};
 
 use super::keys::{KeyIndex, Keys};
 use super::model::{State, expiry_of, number_of, value_of};
 use super::operation::{Write, key_text, way};
+
+/// A follower, and what it shows.
+pub(crate) struct HeldFollower {
+    pub(crate) follower: Follower,
+    /// None: what the store was at its number is not known.
+    pub(crate) state: Option<State>,
+    /// What it has shown before.
+    pub(crate) before: Option<HeldSnapshot>,
+}
 
 /// A snapshot, and the state that it shows.
 pub(crate) struct HeldSnapshot {

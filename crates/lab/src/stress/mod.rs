@@ -6,6 +6,7 @@
 //! ```
 //! Invariant: the same seed and number of steps give the same history and the same answers, always.
 
+mod backup_book;
 mod backups;
 mod beside;
 pub(crate) mod check;

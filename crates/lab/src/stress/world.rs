@@ -14,11 +14,10 @@ use trommel::storage::{Memory, Storage};
 use trommel::testing::{Fault, ManualClock};
 use trommel::{Db, Error, Options, Resources, SyncPolicy};
 
-use super::backups::{self, BackupBook};
+use super::backup_book::BackupBook;
 use super::check::full_state;
 use super::copies::{KeptCopy, check_repair, checkpoint};
-use super::followers::HeldFollower;
-use super::held::{HeldScan, HeldSnapshot};
+use super::held::{HeldFollower, HeldScan, HeldSnapshot};
 use super::journal::Journal;
 use super::keys::{KeyIndex, Keys};
 use super::model::{Model, Reopened};
@@ -241,7 +240,7 @@ impl<'k> World<'k> {
                 checkpoint(self, failure.as_ref(), *seed, step.number)
             }
             StressOperation::Follower(operation) => self.follower(operation),
-            StressOperation::Backup(operation) => backups::apply(self, operation),
+            StressOperation::Backup(operation) => self.backup(operation),
             StressOperation::Tick => {
                 self.tick();
                 Ok(())

@@ -96,6 +96,7 @@ pub(crate) enum Command {
     )]
     Checkpoint(commands::checkpoint::CheckpointArgs),
     /// Store a generation of a store in a folder of backups: only files that are not there yet.
+    /// A store that another process has open is read along.
     #[command(after_help = commands::backup::BACKUP_EXAMPLES)]
     Backup(commands::backup::BackupArgs),
     /// List the generations of a folder of backups, check or remove some.

@@ -181,7 +181,7 @@ pub(crate) fn list(arguments: &BackupsArgs, json: bool, out: &mut dyn Write) -> 
 
 pub(crate) fn restore(arguments: &RestoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let (backups, dir) = (existing(&arguments.backups)?, &arguments.dir);
-    let words = format!("{} is no store yet: remove it", dir.display());
+    let words = format!("{} is incomplete and no store: remove it", dir.display());
     let last_words = LastWords::new(move || words.clone())?;
     let mut bar = CallBar::new("restoring");
     let sequence = match arguments.until {

@@ -94,7 +94,8 @@ impl Backups {
     }
 
     /// Stores all writes that are visible now as a new generation. Writes go on meanwhile. Only
-    /// files are stored that no generation has.
+    /// files are stored that no generation has. All writes that it has are durable in the store,
+    /// too.
     ///
     /// # Errors
     /// `Io`: the store or the backups cannot be read or written. No generation is made then, and
@@ -119,18 +120,20 @@ impl Backups {
     }
 
     /// As [`back_up`](Backups::back_up), of a store that another process writes: as the follower
-    /// shows it now. The writer knows nothing of it. What it has in memory is stored anew by each
-    /// generation. After a power cut that took writes from the store, make a generation before
-    /// [`ship`](Backups::ship): this one may have them.
+    /// shows it now. The writer knows nothing of it. What is only in the logs is stored anew by each
+    /// generation. The last write may be missing: see [`Follower`]. A generation may have writes
+    /// that a power cut takes from the store. After one, make a new generation before
+    /// [`ship`](Backups::ship).
     ///
     /// # Errors
-    /// As there. `Gone`: a file was removed meanwhile, and not all could be kept open; catch up,
-    /// and try again.
+    /// As there. `Gone`: a file was removed meanwhile, and not all could be kept open:
+    /// [catch up](Follower::catch_up), and try again. `Closed`: the follower was closed.
     pub fn back_up_followed(&self, follower: &Follower) -> Result<Generation> {
         self.back_up_followed_with_progress(follower, &mut unheard)
     }
 
-    /// As above, and tells how many tables of how many it has.
+    /// As [`back_up_followed`](Backups::back_up_followed), and tells how many tables of how many it
+    /// has. The listener is called for each piece of a file, too.
     ///
     /// # Errors
     /// `Cancelled` if the listener stops it; and as there.
@@ -240,8 +243,9 @@ impl Backups {
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store has not kept its logs for so
-    /// long, or a bulk load came since, which is in none. Make a generation; changes are shipped
-    /// from there on.
+    /// long, a bulk load came since, or a value apart was overwritten and is gone. Make a
+    /// generation; changes are shipped from there on. `Io`, `Corrupt`: the store or the backups
+    /// cannot be read or written; what was shipped stays, and the next call goes on there.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)

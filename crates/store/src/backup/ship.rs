@@ -150,16 +150,25 @@ pub(super) fn ship(
     let own = |number: &u64| *number <= visible;
     let generations = generation::all(objects)?;
     let Some(newest) = generations.iter().map(|it| it.sequence).filter(own).max() else {
-        let what = "there is no generation yet, which changes could come after".to_string();
+        let what = "there is no generation yet: make one before changes are shipped".to_string();
         return Err(Error::FileMissing { path: objects.place().into(), what });
     };
     // Behind what was shipped, even if a generation came since: so there is no gap.
     let before = names(objects)?.iter().map(|it| it.to).filter(own).max().unwrap_or(newest);
-    let feed = match db.changes_since(before) {
-        Err(Error::Gone { .. }) if before < newest => db.changes_since(newest),
-        feed => feed,
-    };
-    let mut feed = feed?;
+    match ship_behind(objects, db, environment, before) {
+        Err(Error::Gone { .. }) if before < newest => ship_behind(objects, db, environment, newest),
+        shipped => shipped,
+    }
+}
+
+/// Stores the changes behind a write.
+fn ship_behind(
+    objects: &dyn ObjectStore,
+    db: &Db,
+    environment: &Environment,
+    before: u64,
+) -> Result<Shipped> {
+    let mut feed = db.changes_since(before)?;
     let from = feed.sequence();
     let mut shipped = Shipped { from, to: from, bytes: 0 };
     loop {

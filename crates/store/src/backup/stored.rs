@@ -74,7 +74,7 @@ impl<'o> StoredReader<'o> {
         let path = path_of(objects, name);
         let reader = objects.get(name).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
-                let what = "a generation of backups, or changes behind one, need it".into();
+                let what = "a generation of backups, or changes behind it, needs it".into();
                 Error::FileMissing { path: path.clone(), what }
             }
             _ => Error::io(&path)(error),

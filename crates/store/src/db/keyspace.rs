@@ -89,7 +89,7 @@ impl Keyspace {
         get::get_if_cached(&self.engine, key.as_ref())
     }
 
-    /// Whether a key has a value. One that is apart is not read.
+    /// Whether a key has a value. A value apart is not read, so damage in it is not found.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         get::has(&self.engine, key.as_ref())
     }

@@ -57,7 +57,7 @@ impl Snapshot {
         get::get_cached_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
-    /// Whether a key had a value. One that is apart is not read.
+    /// Whether a key had a value. A value apart is not read, so damage in it is not found.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let version = self.tree.current.pin();
         get::has_at(&self.tree, &version, key.as_ref(), self.registered.sequence())

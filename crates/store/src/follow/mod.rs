@@ -453,7 +453,7 @@ impl FollowedKeyspace {
         self.snapshot()?.get(key)
     }
 
-    /// Whether a key has a value.
+    /// Whether a key has a value. A value apart is not read, so damage in it is not found.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.snapshot()?.contains_key(key)
     }

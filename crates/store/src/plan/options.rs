@@ -199,7 +199,8 @@ options! {
     /// store is opened). The other half is left to logs, new tables and rings, to the rest of the
     /// program and to its other stores. What tables have in memory (filters, fences, deleted
     /// ranges) stays there. More: fewer files are opened again. Less: reads by more threads than
-    /// this wait for each other; queues have half of them.
+    /// this wait for each other; queues have half of them. In a follower, files that the writer has
+    /// removed stay open beyond this.
     max_open_files: Option<usize>, Option<usize> = None, "at least 1" if |it| *it != Some(0);
     /// Whether writes go into the log before they are visible. Without it they are in memory alone
     /// until they are flushed. A crash takes what was not: of a key space's writes those up to some

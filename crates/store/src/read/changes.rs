@@ -141,9 +141,10 @@ impl Changes {
     /// later, or make what was written durable ([`Db::sync`](crate::Db::sync)).
     ///
     /// # Errors
-    /// `Gone`: the next writes are in no log any more, or were loaded past the logs. `Corrupt`: a
-    /// log is damaged. `Io`: it cannot be read; ask again. `Closed`: the store was closed.
-    /// `ValueTooLong`: a value has more than 1 GiB. Nothing is passed over after an error.
+    /// `Gone`: the next writes are in no log any more, or were loaded past the logs; or a value
+    /// apart was overwritten and is gone. `Corrupt`: a log is damaged. `Io`: it cannot be read; ask
+    /// again. `Closed`: the store was closed. `ValueTooLong`: a value has more than 1 GiB, which
+    /// the feed cannot pass: go on from a snapshot. Nothing is passed over after an error.
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
         let next = self.next_with_readers(u64::MAX)?;
         Ok(next.map(|next| next.batch))

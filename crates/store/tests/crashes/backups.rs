@@ -76,6 +76,24 @@ fn contents(db: &Db) -> Contents {
 }
 
 #[test]
+fn a_generation_leads_on_where_the_value_of_a_change_is_gone() {
+    let world = World::new();
+    let (db, backups) = (world.open("db"), world.backups());
+    db.put("a", [1; 5000]).expect("puts");
+    backups.back_up(&db).expect("backs up");
+    (2..5u8).for_each(|number| db.put("a", [number; 5000]).expect("puts"));
+    db.compact().expect("merges");
+    (0..9u8).for_each(|number| db.put([number], [number; 5000]).expect("puts"));
+    db.compact().expect("merges");
+    let error = backups.ship(&db).expect_err("an overwritten value is gone");
+    assert!(matches!(error, Error::Gone { .. }), "{error}");
+    let second = backups.back_up(&db).expect("backs up");
+    db.put("b", "1").expect("puts");
+    let shipped = backups.ship(&db).expect("goes on");
+    assert!(shipped.from >= second.sequence && shipped.to > second.sequence, "{shipped:?}");
+}
+
+#[test]
 fn no_power_cut_takes_from_the_store_what_a_generation_has() {
     let mut refused = 0;
     for after in 0.. {

@@ -22,7 +22,7 @@ impl Coming {
         Coming(Mutex::new(reads))
     }
 
-    /// What was read. An error says nothing of a second read.
+    /// What was read. After an error a second read may succeed.
     pub(crate) fn bytes(self) -> io::Result<ReadBuffer> {
         let done = lock(&self.0).collect(true);
         // A forked child has not the thread that reads.

@@ -1,6 +1,7 @@
 //! Backups of Trommel stores in any object store that the crate `object_store` knows.
 //! ```text
-//! put    up to 8 MiB: one request       more: parts of 8 MiB, which become the object all at once
+//! put    up to 8 MiB: one request       more: parts of 8 MiB, which become the object all at once;
+//!                                       of an object beyond 78 GiB parts are larger
 //! get    ranges of 8 MiB, one after the other
 //! ```
 //! Invariant: an object is there as a whole, or not at all.
@@ -18,6 +19,13 @@ use tokio::runtime::{Builder, Runtime};
 
 /// Bytes of a part of an object, and of what is read at once. Services want 5 MiB at least.
 const PART_BYTES: u64 = 8 << 20;
+/// Parts of an object: services take no more.
+const PARTS_MAX: u64 = 10_000;
+
+/// Bytes of each part of an object of so many bytes.
+fn part_bytes(bytes: u64) -> u64 {
+    bytes.div_ceil(PARTS_MAX).max(PART_BYTES)
+}
 
 /// Objects of an object store below a prefix: see
 /// [`Backups::new`](trommel::backup::Backups::new). Its calls wait for the service. So they must
@@ -54,7 +62,7 @@ impl CloudObjects {
         let mut left = bytes;
         let mut put_all = || {
             while left > 0 {
-                let part = read(source, left.min(PART_BYTES))?;
+                let part = read(source, left.min(part_bytes(bytes)))?;
                 left -= part.len() as u64;
                 self.wait(upload.put_part(part.into()))?;
             }

@@ -21,8 +21,9 @@ use crate::read::changes::BatchWithReaders;
 use crate::shared::environment::Environment;
 
 pub(super) const PREFIX: &str = "changes-";
-/// An object is begun after so many bytes.
-const PART_BYTES: usize = 8 << 20;
+/// An object ends after so many bytes of changes and of their long values: what is stored need not
+/// be stored again if the next one fails.
+const PART_BYTES: u64 = 8 << 20;
 
 /// What a call has shipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,14 +173,15 @@ fn ship_behind(
     let from = feed.sequence();
     let mut shipped = Shipped { from, to: from, bytes: 0 };
     loop {
-        let mut part = Part::default();
-        while part.len() < PART_BYTES
+        let (mut part, mut long_bytes) = (Part::default(), 0);
+        while part.len() as u64 + long_bytes < PART_BYTES
             && let Some(batch) = feed.next_with_readers(values::OBJECT_BYTES_MIN)?
         {
             let batch = put_values(objects, batch)?;
-            shipped.bytes += batch.values.values().map(|it| it.name.bytes).sum::<u64>();
+            long_bytes += batch.values.values().map(|it| it.name.bytes).sum::<u64>();
             part.add(&batch);
         }
+        shipped.bytes += long_bytes;
         if part.last == 0 {
             return Ok(shipped);
         }

@@ -101,11 +101,6 @@ impl Stretch {
         self.number
     }
 
-    /// Whether no log says where this one ends.
-    pub(crate) fn is_newest(&self) -> bool {
-        self.end.is_none()
-    }
-
     /// Reads the groups that count. `sure`: what was written up to this number was not refused.
     pub(crate) fn read(
         &self,

@@ -46,8 +46,8 @@ pub(super) struct Progress {
     is_edited: bool,
     /// Whether the memtables are to be made anew, out of all live logs.
     is_lost: bool,
-    /// A log whose next group refers to a value that a crash has taken. Its owner goes on in
-    /// another one.
+    /// A log whose next group refers to a value that a crash has taken. Its owner goes on in this
+    /// one, made anew without the group, or in another one: all logs are read at each look.
     torn: Option<u64>,
 }
 
@@ -136,21 +136,26 @@ impl Progress {
     fn step(&mut self, ground: &Ground, current: &Switch<View>, found: &mut Found) -> Result<Step> {
         let (view, layout) = (current.hold(), Arc::clone(&self.layout));
         let sure = in_tables(&layout).max(self.applied);
-        let is_other = self.torn.is_some() || goes_back(&view.layout, &layout);
-        self.is_lost |= self.is_edited && is_other;
+        let was_torn = self.torn;
+        self.is_lost |= was_torn.is_some() || self.is_edited && goes_back(&view.layout, &layout);
         let stretches = match self.is_lost {
             true => None,
             false => self.logs.next(&ground.folder, layout.logs)?,
         };
         let Some(stretches) = stretches else {
             self.seen = (0, 0);
+            let before = self.applied;
             let Some(trees) = self.read_anew(ground, &view, &layout, sure)? else {
                 return Ok(Step::Unexplained);
             };
             // A value that is not there may be in tables by now, and its file removed.
-            if self.torn.is_some() && self.find_reason(ground)? {
+            if self.torn.is_some() && self.read_manifest(ground, false)? {
                 self.is_lost = true;
                 return Ok(Step::Overtaken);
+            }
+            let is_same = self.torn == was_torn && self.applied == before && !self.is_edited;
+            if was_torn.is_some() && is_same {
+                return Ok(Step::Done);
             }
             self.show(ground, current, View::new(layout, trees, self.applied), found);
             return Ok(Step::Done);
@@ -171,9 +176,6 @@ impl Progress {
         };
         let (mut was_stopped, mut seen) = (false, self.seen);
         for (place, stretch) in stretches.iter().enumerate() {
-            if stretch.is_newest() && self.torn == Some(stretch.number()) {
-                break;
-            }
             reading.log(place > 0);
             let read = stretch.read(&ground.folder, sure, &mut |group| reading.group(&group))?;
             self.logs.note(stretch.number(), read.to);

@@ -11,8 +11,9 @@
 //! more are open than the limit allows, except for readers that have waited in vain. Rings hold at
 //! most half of them, so that other readers need not wait for slow collectors. A thread that is
 //! reading a handle keeps it open, even if it is closed meanwhile. What another process has removed
-//! is not closed to make room, and does not count: it could not be opened again. No destructor here
-//! takes a lock.
+//! is not closed to make room, and does not count: it could not be opened again. There are at most
+//! as many of these. (With a second name, as in a checkpoint, a file counts as before.) No
+//! destructor here takes a lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -142,7 +143,7 @@ impl OpenFiles {
         let (mut is_waiting, mut has_waited) = (false, false);
         let mut clock = lock(&self.clock);
         while self.open_with_names() >= self.max && !has_waited {
-            if let Some(closed) = self.take_idle(&mut clock) {
+            if let Some(closed) = self.take_idle(&mut clock, true) {
                 drop(clock);
                 drop(closed);
                 clock = lock(&self.clock);
@@ -202,22 +203,27 @@ impl OpenFiles {
         }
         let mut clock = lock(&self.clock);
         let count = clock.len().div_ceil(4);
-        let closed: Vec<_> = (0..count).map_while(|_| self.take_idle(&mut clock)).collect();
+        let closed: Vec<_> = (0..count).map_while(|_| self.take_idle(&mut clock, false)).collect();
         drop(clock);
         !closed.is_empty()
     }
 
     /// Takes a handle out of the clock and out of its file: one that was not read lately, and that
-    /// no thread is reading. None: there is none. Dropping the handle closes it.
-    fn take_idle(&self, clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Handle>>>> {
+    /// no thread is reading; if `keeps`, none that could not be opened again. None: there is none.
+    /// Dropping the handle closes it.
+    fn take_idle(
+        &self,
+        clock: &mut VecDeque<Weak<TableFile>>,
+        keeps: bool,
+    ) -> Option<Arc<Option<Arc<Handle>>>> {
         for _ in 0..2 * clock.len() {
             let Some(file) = clock.pop_front()?.upgrade() else { continue };
             let held = file.handle.hold();
             let handle = held.as_ref().as_ref();
             let is_lent = handle.is_some_and(|handle| Arc::strong_count(handle) > 1);
             let is_needed = file.was_read.swap(false, Ordering::Relaxed) || is_lent;
-            let is_nameless = || handle.is_some_and(|handle| handle.keeps_nameless());
-            if is_needed || (self.are_followed() && is_nameless()) {
+            let is_kept = || handle.is_some_and(|handle| handle.keeps_nameless());
+            if is_needed || (keeps && self.are_followed() && is_kept()) {
                 clock.push_back(Weak::clone(&file.me));
                 continue;
             }
@@ -262,14 +268,20 @@ struct Handle {
 }
 
 impl Handle {
-    /// Whether its file has no name any more. Then it stays open, and does not count.
+    /// Whether its file has no name any more, and it stays open without being counted: as many do
+    /// as the limit allows of others.
     fn keeps_nameless(&self) -> bool {
-        let (counted, is_known) = (&self.counted, self.counted.is_nameless.load(Ordering::SeqCst));
-        let is_nameless = is_known || !self.file.has_name();
-        if is_nameless && !counted.is_nameless.swap(true, Ordering::SeqCst) {
-            counted.files.nameless.fetch_add(1, Ordering::SeqCst);
+        let (counted, files) = (&self.counted, &self.counted.files);
+        if counted.is_nameless.load(Ordering::SeqCst) {
+            return true;
         }
-        is_nameless
+        if self.file.has_name() || files.nameless.load(Ordering::SeqCst) >= files.max {
+            return false;
+        }
+        if !counted.is_nameless.swap(true, Ordering::SeqCst) {
+            files.nameless.fetch_add(1, Ordering::SeqCst);
+        }
+        true
     }
 }
 

@@ -353,7 +353,8 @@ impl Installer {
         }
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
         let old_images = old_images.map(|image| Obsolete::Image(image.file));
-        tree.leaving.add(self.doubtful.drain(..).map(|it| it.file).chain(old_images));
+        tree.leaving.add(old_images);
+        self.end_doubt(tree);
         self.has_changed = true;
         let lagging_runs = tree.table_files.options.lagging_runs(&layout);
         let next = now.apply(edit, (layout, lagging_runs), opened, guard);
@@ -367,6 +368,11 @@ impl Installer {
         }
         self.call_follower(tree);
         Ok(())
+    }
+
+    /// The manifest surely names none of the files that it might have named.
+    pub(crate) fn end_doubt(&mut self, tree: &OpenTree) {
+        tree.leaving.add(self.doubtful.drain(..).map(|it| it.file));
     }
 
     /// Gives up the tables of a run that could not be installed. They are removed as soon as the

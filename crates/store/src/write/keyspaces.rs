@@ -169,7 +169,12 @@ impl Keyspaces {
         let mut writer = main.commit.writer();
         engine.end_work();
         engine.abandon_work();
-        let opened = writer.flush_here(engine).and_then(|()| {
+        let settled = writer.flush_here(engine).and_then(|()| {
+            // What the manifest may name is known to this tree alone.
+            let is_certain = main.manifest().is_certain();
+            if is_certain { Ok(()) } else { engine.installer().repeat_edit(engine) }
+        });
+        let opened = settled.and_then(|()| {
             let layout = main.manifest().layout().tree(engine.keyspace).map(Arc::clone);
             let layout = layout.expect("it is open");
             self.engine_for(main, (engine.keyspace, &layout), options, Vec::new())
@@ -329,12 +334,15 @@ impl Keyspaces {
             // No group is being written meanwhile.
             let mut writer = main.commit.writer();
             writer.make_durable(main)?;
-            let installer = engine.as_ref().map(|engine| engine.installer());
+            let mut installer = engine.as_ref().map(|engine| engine.installer());
             change(main, id, KeyspaceChange::Dropped)?;
             follow_edit(main);
             writer.note_leaving(main);
             if let Some(engine) = &engine {
                 engine.drop_tree(name);
+            }
+            if let (Some(engine), Some(installer)) = (&engine, &mut installer) {
+                installer.end_doubt(engine);
             }
             drop(installer);
             main.commit.trees.remove(id);

@@ -158,3 +158,16 @@ impl Read for Object<'_> {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_any_length_have_as_many_parts_as_services_take() {
+        for bytes in [1, PART_BYTES, PART_BYTES * PARTS_MAX, PART_BYTES * PARTS_MAX + 1, 1 << 40] {
+            let part = part_bytes(bytes);
+            assert!(part >= PART_BYTES && bytes.div_ceil(part) <= PARTS_MAX, "{bytes}");
+        }
+    }
+}

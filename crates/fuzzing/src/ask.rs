@@ -103,7 +103,8 @@ pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<Asked> {
     ask_streams(&db, &contents, is_sound);
     let stats = db.stats().expect("open");
     assert!(!stats.prometheus().is_empty() && stats.memory_bytes() > 0);
-    let is_closed = db.close().inspect_err(check_error).is_ok();
+    // What a killed writer wrote last counts from then on.
+    let is_closed = db.sync().and_then(|()| db.close()).inspect_err(check_error).is_ok();
     follow(disk, &contents, is_sound && is_closed);
     Some(Asked { contents, is_sound })
 }

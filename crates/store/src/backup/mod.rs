@@ -120,9 +120,9 @@ impl Backups {
     }
 
     /// As [`back_up`](Backups::back_up), of a store that another process writes: as the follower
-    /// shows it now. The writer knows nothing of it. What is only in the logs is stored anew by each
-    /// generation. The last write may be missing: see [`Follower`]. A generation may have writes
-    /// that a power cut takes from the store. After one, make a new generation before
+    /// shows it now. The writer knows nothing of it. What is only in the logs is stored anew by
+    /// each generation. The last write may be missing: see [`Follower`]. A generation may have
+    /// writes that a power cut takes from the store. After one, make a new generation before
     /// [`ship`](Backups::ship).
     ///
     /// # Errors

@@ -123,7 +123,7 @@ fn read_all(disk: &Memory) {
         Err(error) => ask::check_error(&error),
     }
     match backups.verify(1) {
-        Ok(report) => assert!(report.bytes <= 1 << 20),
+        Ok(report) => assert!(report.bytes <= 2 << 20),
         Err(error) => ask::check_error(&error),
     }
     match backups.restore(1, ask::DIR) {

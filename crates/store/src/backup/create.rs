@@ -44,38 +44,38 @@ pub(super) fn back_up(
 ) -> Result<Generation> {
     // What is in memory would be stored anew by each generation. If it cannot, it is stored.
     let _ = db.flush();
-    let mut give = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
+    let mut fill = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
         let last = db.give_files(upload, NUMBERS_LATER, told)?;
         // A number that a power cut takes is another write's later, and changes would not follow.
         db.sync().map(|()| last)
     };
-    heard(objects, environment, listener, &mut give)
+    make_with_listener(objects, environment, listener, &mut fill)
 }
 
-/// As above, of a store that another process writes: as the follower shows it now.
+/// As `back_up`, of a store that another process writes: as the follower shows it now.
 pub(super) fn back_up_followed(
     objects: &dyn ObjectStore,
     follower: &Follower,
     environment: &Environment,
     listener: &mut OnProgress<'_>,
 ) -> Result<Generation> {
-    let mut give = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
+    let mut fill = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
         follower.give_files(upload, NUMBERS_LATER, told)
     };
-    heard(objects, environment, listener, &mut give)
+    make_with_listener(objects, environment, listener, &mut fill)
 }
 
-/// Gives an upload all files of a store. Gives the number of its last write.
-type Give<'g> = dyn FnMut(&mut Upload<'_, '_, '_>, &mut OnProgress<'_>) -> Result<u64> + 'g;
+/// Gives an upload all files of a store, and tells the number of its last write.
+type FillUpload<'g> = dyn FnMut(&mut Upload<'_, '_, '_>, &mut OnProgress<'_>) -> Result<u64> + 'g;
 
-fn heard(
+fn make_with_listener(
     objects: &dyn ObjectStore,
     environment: &Environment,
     listener: &mut OnProgress<'_>,
-    give: &mut Give<'_>,
+    fill: &mut FillUpload<'_>,
 ) -> Result<Generation> {
     let listener = Listener::new(listener);
-    let made = make(objects, environment, &listener, give);
+    let made = make(objects, environment, &listener, fill);
     // A store of objects knows no other errors than those of its disk.
     made.map_err(|error| if listener.has_refused.get() { Error::Cancelled } else { error })
 }
@@ -84,13 +84,13 @@ fn make(
     objects: &dyn ObjectStore,
     environment: &Environment,
     listener: &Listener<'_, '_>,
-    give: &mut Give<'_>,
+    fill: &mut FillUpload<'_>,
 ) -> Result<Generation> {
     let milliseconds = environment.clock.since_epoch().as_millis() as u64;
     let known = generation::all(objects)?;
     let number = known.last().map_or(1, |newest| newest.number + 1);
     let mut upload = Upload::new(objects, &known, listener)?;
-    let sequence = give(&mut upload, &mut |now| listener.tell(now))?;
+    let sequence = fill(&mut upload, &mut |now| listener.tell(now))?;
     for name in upload.own.list()? {
         let object = format!("own-{number:06}-{name}");
         let source = reader_of(&upload.own, &name, None)?;

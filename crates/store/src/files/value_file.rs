@@ -44,8 +44,8 @@ use record_reader::{Ended, Ends, Wrong, packed_chunks, plain_chunks, walk};
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
 const PIECE_CHUNKS: usize = PIECE_BYTES / CHUNK_BYTES;
 
-/// The longest value that is read ahead into the store's own memory, in bytes.
-const COMING_LEN_MAX: u64 = 2 << 20;
+/// Bytes of values that are read ahead, at most; one value that the system reads may be longer.
+pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
 
 /// A value file, open for reads and perhaps for appends.
 pub(crate) struct ValueFile {
@@ -489,7 +489,7 @@ impl ValueFile {
             return None;
         }
         let span = at.offset..at.offset + len;
-        (at.len <= COMING_LEN_MAX).then(|| Coming::begin(reader, &span))
+        (at.len <= AHEAD_BYTES_MAX).then(|| Coming::begin(reader, &span))
     }
 
     /// Some chunks of a value are read soon, by a queue. None: the system reads ahead itself.

@@ -103,12 +103,14 @@ impl Progress {
                         return Ok(found);
                     }
                 }
-                // Once more, by all live logs: perhaps the newest one ends here.
                 Err(error) if may_be_gone(&error) => {
-                    if !self.find_reason(ground)? && was_lost {
-                        return Err(error);
+                    if !self.find_reason(ground)? {
+                        if was_lost {
+                            return Err(error);
+                        }
+                        // Once more, by all live logs: perhaps the newest one ends here.
+                        self.is_lost = true;
                     }
-                    self.is_lost = true;
                 }
                 Err(error) => return Err(error),
             }

@@ -34,6 +34,7 @@ use crate::sync::{
 use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::{VerifyReport, verify_followed};
 use crate::tools::{checkpoint, collect_stats};
+use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::Stats;
 
@@ -363,11 +364,16 @@ impl Follower {
         listener: &mut OnProgress<'_>,
     ) -> Result<()> {
         let _call = self.following.ground.folder.life().enter()?;
+        let (moment, trees) = self.pinned()?;
+        let (storage, steps) = (&self.following.storage, &mut Steps::new(listener));
+        checkpoint::of_followed(&**storage, moment.followed(&trees), dir.as_ref(), steps)
+    }
+
+    /// The present moment, and its trees.
+    fn pinned(&self) -> Result<(Moment, Vec<Arc<OpenTree>>)> {
         let moment = self.moment()?;
-        let trees: Vec<_> = moment.view.trees.values().map(Arc::clone).collect();
-        let (layout, steps) = (moment.view.layout.as_ref().clone(), &mut Steps::new(listener));
-        let storage = &self.following.storage;
-        checkpoint::of_followed(&**storage, (&trees, layout, moment.at), dir.as_ref(), steps)
+        let trees = moment.view.trees.values().map(Arc::clone).collect();
+        Ok((moment, trees))
     }
 
     /// Gives a target the files of the store as it is shown now, which goes on after so many
@@ -379,10 +385,8 @@ impl Follower {
         listener: &mut OnProgress<'_>,
     ) -> Result<u64> {
         let _call = self.following.ground.folder.life().enter()?;
-        let moment = self.moment()?;
-        let trees: Vec<_> = moment.view.trees.values().map(Arc::clone).collect();
-        let (layout, steps) = (moment.view.layout.as_ref().clone(), &mut Steps::new(listener));
-        let followed = (&*trees, layout, moment.at);
+        let (moment, trees) = self.pinned()?;
+        let (followed, steps) = (moment.followed(&trees), &mut Steps::new(listener));
         checkpoint::fill_of_followed(followed, target, numbers_later, steps)?;
         Ok(moment.at.0)
     }
@@ -412,6 +416,11 @@ pub struct Moment {
 }
 
 impl Moment {
+    /// What a copy is made of. Requires: these are its trees.
+    fn followed<'t>(&self, trees: &'t [Arc<OpenTree>]) -> checkpoint::Followed<'t> {
+        (trees, self.view.layout.as_ref().clone(), self.at)
+    }
+
     /// The number of the last write that it sees.
     pub fn sequence(&self) -> u64 {
         self.at.0

@@ -27,13 +27,13 @@ use crate::entries::memtable::Found;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
+use crate::files::value_file::AHEAD_BYTES_MAX;
 use crate::files::value_file::coming::Coming;
 use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};
-use crate::tree::values_apart::AHEAD_BYTES_MAX;
 use crate::tree::version::Version;
 
 /// Keys whose next step is taken together: their reads are about as many as a tree has under way.

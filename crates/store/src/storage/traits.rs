@@ -277,8 +277,8 @@ pub trait ReadAt: Send + Sync {
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         one_by_one()
     }
-    /// Whether the system caches nothing of the file, and `reads_ahead` reads before it is asked
-    /// for the answer: so `will_read` would be in vain.
+    /// True: the system caches nothing of the file, and `reads_ahead` begins its reads at once. So
+    /// `will_read` would be in vain.
     fn bypasses_cache(&self) -> bool {
         false
     }
@@ -298,8 +298,8 @@ pub trait ReadAt: Send + Sync {
     fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         Ok(None)
     }
-    /// False: it has no name any more, so it could not be opened again. A storage that cannot tell
-    /// says true.
+    /// Whether a name still leads to the file. False: once closed, it cannot be opened again. A
+    /// storage that cannot tell says true.
     fn has_name(&self) -> bool {
         true
     }

@@ -25,9 +25,6 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 
-/// Bytes of values that are read ahead, at most; one value that the system reads may be longer.
-pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
-
 /// The longest value that a queue reads beside others, in bytes.
 const AWAITED_LEN_MAX: u64 = 2 << 20;
 

@@ -25,7 +25,7 @@ impl Coming {
     /// What was read. After an error a second read may succeed.
     pub(crate) fn bytes(self) -> io::Result<ReadBuffer> {
         let done = lock(&self.0).collect(true);
-        // A forked child has not the thread that reads.
+        // A forked child lacks the thread that reads.
         done.map_or_else(|| Err(io::Error::other("nobody reads it")), |done| done.bytes)
     }
 }

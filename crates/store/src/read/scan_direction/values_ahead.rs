@@ -13,8 +13,8 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::value::Value;
 use crate::error::Result;
+use crate::files::value_file::AHEAD_BYTES_MAX;
 use crate::tree::open_tree::OpenTree;
-use crate::tree::values_apart::AHEAD_BYTES_MAX;
 
 /// Entries that are found ahead, at most.
 const FOUND_MAX: usize = 16;

@@ -23,7 +23,7 @@ use crate::files::names::value_name;
 use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::traits::{Append, ReadAt, Syncer};
+use crate::storage::traits::{Append, ReadAt, Syncer, with_room};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock, try_lock};
 
 pub(crate) mod coming;
@@ -455,8 +455,34 @@ impl ValueFile {
         chunks: Range<u64>,
         checksum: &mut u32,
     ) -> Result<ReadValue> {
-        let read = read_span(&**self.reader(files)?, &self.path, &span)?;
+        let reader = &**self.reader(files)?;
+        let are_plain = at.packed_bytes.is_none() && chunks.end - chunks.start > 1;
+        if are_plain && !reader.bypasses_cache() {
+            let _ = reader.will_read(span.start, span.end - span.start);
+            return self.collect_chunks(reader, at, (chunks, &span), checksum);
+        }
+        let read = read_span(reader, &self.path, &span)?;
         self.check_record(read, (at, span.start), chunks, checksum)
+    }
+
+    /// Reads plain chunks one by one: each is checked and copied while the processor's cache has
+    /// it. Long ones would go through main memory once for each of these steps.
+    fn collect_chunks(
+        &self,
+        reader: &dyn ReadAt,
+        at: &ValueRef,
+        (chunks, span): (Range<u64>, &Range<u64>),
+        checksum: &mut u32,
+    ) -> Result<ReadValue> {
+        let room = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
+        let mut bytes = with_room(room).map_err(|error| failed(&self.path, span.start, error))?;
+        for chunk in chunks {
+            let span = Ends::Plain.chunks(at, &(chunk..chunk + 1));
+            let read = read_span(reader, &self.path, &span)?;
+            let value = self.check_record(read, (at, span.start), chunk..chunk + 1, checksum)?;
+            bytes.extend_from_slice(value.as_slice());
+        }
+        Ok(ReadValue { range: 0..bytes.len(), bytes })
     }
 
     /// What was read from a place on, checked.
@@ -531,8 +557,11 @@ impl ValueFile {
     /// # Errors
     /// `ValueTooLong`: it is read in parts.
     pub(crate) fn read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<ReadValue> {
-        let span = self.span_of(at)?;
-        self.value_of_bytes(read_bytes(&**self.reader(files)?, &span), at)
+        let (span, mut checksum) = (self.span_of(at)?, 0);
+        let chunks = 0..chunk_count(at.len);
+        let value = self.read_record(files, (at, span), chunks, &mut checksum)?;
+        self.check_all(at, checksum)?;
+        Ok(value.trimmed())
     }
 
     /// Where a whole value lies.
@@ -594,11 +623,8 @@ pub(crate) fn pieces(len: u64) -> impl Iterator<Item = Range<u64>> {
 }
 
 fn read_span(file: &dyn ReadAt, path: &Path, span: &Range<u64>) -> Result<ReadBuffer> {
-    read_bytes(file, span).map_err(|error| failed(path, span.start, error))
-}
-
-fn read_bytes(file: &dyn ReadAt, span: &Range<u64>) -> std::io::Result<ReadBuffer> {
-    file.read(span.start, usize::try_from(span.end - span.start).unwrap_or(usize::MAX))
+    let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
+    file.read(span.start, len).map_err(|error| failed(path, span.start, error))
 }
 
 fn failed(path: &Path, offset: u64, error: std::io::Error) -> Error {

@@ -25,17 +25,19 @@ pub(crate) fn can_map(file: &File) -> bool {
     fstatfs(file).is_ok_and(|system| IN_PLACE.contains(&system.f_type))
 }
 
-/// Has the system read into its cache.
+/// Has the system read into its cache, unless that has the last one of these bytes.
 pub(crate) fn will_read(file: &File, offset: u64, len: u64) -> std::io::Result<()> {
     let Some(len) = NonZeroU64::new(len) else { return Ok(()) };
+    if has_cached(file, offset.saturating_add(len.get() - 1)) {
+        return Ok(());
+    }
     Ok(fadvise(file, offset, Some(len), Advice::WillNeed)?)
 }
 
 /// A part of a file is read at once. If the cache lacks its end, the disk gets one request for all
 /// of it, where the system would read ahead in windows.
 pub(crate) fn begin_long_read(file: &File, offset: u64, len: usize) {
-    let end = offset.saturating_add(len as u64);
-    if len > WINDOW_BYTES && !has_cached(file, end - 1) {
+    if len > WINDOW_BYTES {
         // A hint: the read itself tells what is wrong.
         let _ = will_read(file, offset, len as u64);
     }

@@ -5,10 +5,12 @@
 //! Invariants: an object of a value is there before changes name it. What was shipped is not
 //! shipped again.
 
+use std::io::{self, Read};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use trommel::backup::{Backups, Until};
+use trommel::backup::{Backups, FolderObjects, ObjectStore, Until};
 use trommel::testing::Fault;
 use trommel::{Batch, Db, KeyspaceOptions};
 
@@ -159,5 +161,77 @@ fn shipping_long_values_goes_on_after_any_fault() {
             assert!(at > 3, "nothing has failed");
             break;
         }
+    }
+}
+
+/// What was put, and which put is refused.
+#[derive(Default)]
+struct Puts {
+    names: Vec<String>,
+    refused: Option<usize>,
+}
+
+/// Objects in a folder, which tell what is put.
+struct Noted {
+    objects: FolderObjects,
+    puts: Arc<Mutex<Puts>>,
+}
+
+impl ObjectStore for Noted {
+    fn place(&self) -> String {
+        self.objects.place()
+    }
+
+    fn put(&self, name: &str, bytes: u64, source: &mut dyn Read) -> io::Result<()> {
+        let mut puts = self.puts.lock().expect("no panic");
+        if puts.refused == Some(puts.names.len()) {
+            return Err(io::Error::other("refused"));
+        }
+        self.objects.put(name, bytes, source)?;
+        puts.names.push(name.to_string());
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        self.objects.get(name)
+    }
+
+    fn list(&self, prefix: &str) -> io::Result<Vec<(String, u64)>> {
+        self.objects.list(prefix)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.objects.remove(name)
+    }
+}
+
+// All changes became one object, behind all values: who failed before it began from the start.
+#[test]
+fn a_shipment_that_has_failed_goes_on_behind_what_was_shipped() {
+    // Two values are long enough for an object of changes.
+    const PART: usize = 3;
+    const ALL: usize = 5 + 3;
+    for refused in 0..ALL {
+        let world = World::new();
+        let objects = FolderObjects::open_with("backups", &world.environment()).expect("opens");
+        let puts = Arc::<Mutex<Puts>>::default();
+        let noted = Noted { objects, puts: Arc::clone(&puts) };
+        let (db, backups) = (world.open("db"), Backups::with(noted, world.environment()));
+        backups.back_up(&db).expect("backs up");
+        (0..5u8).for_each(|key| db.put([key], noise(key, 4 << 20)).expect("puts"));
+        let ship = |refused| {
+            *puts.lock().expect("no panic") = Puts { names: Vec::new(), refused };
+            let shipped = backups.ship(&db);
+            (shipped.is_ok(), std::mem::take(&mut puts.lock().expect("no panic").names))
+        };
+        let (first, second) = (ship(Some(refused)), ship(None));
+        assert_eq!((first.0, second.0), (false, true), "put {refused}");
+        let (first, second, whole) = (first.1, second.1, refused / PART * PART);
+        assert_eq!((first.len(), second.len()), (refused, ALL - whole), "put {refused}");
+        let again = second.iter().filter(|name| first.contains(name)).count();
+        assert_eq!(again, refused - whole, "put {refused}: the values of one object of changes");
+        let end = Until::Sequence(db.snapshot().sequence());
+        backups.restore_until(end, "restored", options()).expect("restores");
+        assert!(contents(&world.open("restored")) == contents(&db), "put {refused}");
     }
 }

@@ -6,12 +6,13 @@
 //! values [.....] [.....] [gone            a log ends before a value that a crash has taken
 //! ```
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use trommel::storage::{Memory, Storage};
 use trommel::testing::{Fault, PausePoint, Pauses};
-use trommel::{Db, FollowOptions, Follower, KeyspaceOptions, SyncPolicy};
+use trommel::{Db, Error, FollowOptions, Follower, KeyspaceOptions, SyncPolicy};
 
 use super::{catch_up, environment, follow, follow_write, open, open_with, options, text};
 
@@ -122,6 +123,45 @@ fn a_log_ends_for_a_follower_before_a_value_that_a_crash_has_taken() {
     db.close().expect("closes");
     follower.catch_up().expect("goes on");
     assert_eq!(seen(), [b"a", b"e", b"f", b"g"]);
+}
+
+// Whether the middle of a value is sound, only who reads it knows.
+#[test]
+fn an_opening_follower_reads_those_values_of_the_newest_log_that_may_not_be_durable() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().value_threshold(256).compression(false));
+    let (durable, unsure) = (*b"012", *b"34");
+    let put = |key: u8| db.put([key], [key; 9000]).expect("puts");
+    durable.into_iter().for_each(put);
+    db.sync().expect("syncs");
+    unsure.into_iter().for_each(put);
+    follow_write(&db);
+    let names = disk.list(Path::new("db")).expect("lists");
+    let name = names.iter().find(|name| name.ends_with(".value")).expect("values are apart");
+    let path = Path::new("db").join(name);
+    let bytes = disk.file(&path).expect("is there");
+    let all = [&durable[..], &unsure].concat();
+    for (place, key) in all.iter().enumerate() {
+        let begins = |window: &[u8]| window.iter().all(|byte| byte == key);
+        let value = bytes.windows(100).position(begins).expect("it is in the file");
+        let middle = value as u64 + 4500;
+        disk.flip_bit(&path, middle, 1);
+        let follower = follow(&disk);
+        let seen = follower.range(..).expect("open").keys_only();
+        let seen: Vec<u8> = seen.flat_map(|entry| entry.expect("reads no value").0).collect();
+        let is_read = place >= durable.len();
+        assert_eq!(seen, if is_read { &all[..place] } else { &all[..] }, "{place}");
+        let found = follower.get([*key]);
+        let is_right = if is_read {
+            matches!(found, Ok(None))
+        } else {
+            found.as_ref().is_err_and(Error::tells_of_damage)
+        };
+        assert!(is_right, "{place}: {found:?}");
+        disk.flip_bit(&path, middle, 1);
+    }
+    let follower = follow(&disk);
+    assert!(all.iter().all(|key| follower.get([*key]).is_ok_and(|found| found.is_some())));
 }
 
 #[test]

@@ -1,21 +1,18 @@
 //! Backups in object stores: in memory, in a folder, slow, and failing ones.
 
+mod faulty;
+
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::Path as FolderPath;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use futures_util::stream::BoxStream;
+use faulty::Faulty;
+use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
-use object_store::path::Path;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
-use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
-};
 use trommel::backup::{Backups, Until};
 use trommel::{Db, Options};
 use trommel_objects::CloudObjects;
@@ -27,7 +24,7 @@ fn contents(db: &Db) -> Contents {
     entries.map(|(key, value)| (key, value.to_vec())).collect()
 }
 
-fn restored(dir: &FolderPath) -> Contents {
+fn restored(dir: &Path) -> Contents {
     contents(&Db::open(dir, Options::new()).expect("opens"))
 }
 
@@ -94,98 +91,26 @@ fn backups_in_a_slow_store_come_back() {
     check(Arc::new(ThrottledStore::new(InMemory::new(), config)));
 }
 
-/// All calls fail after so many more.
-#[derive(Debug)]
-struct Failing {
-    inner: InMemory,
-    left: AtomicI64,
-}
-
-impl Failing {
-    fn call(&self) -> Result<()> {
-        match self.left.fetch_sub(1, Ordering::Relaxed) {
-            1.. => Ok(()),
-            _ => Err(object_store::Error::Generic { store: "failing", source: "no more".into() }),
-        }
-    }
-}
-
-impl fmt::Display for Failing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("failing")
-    }
-}
-
-#[async_trait::async_trait]
-impl ObjectStore for Failing {
-    async fn put_opts(
-        &self,
-        location: &Path,
-        payload: PutPayload,
-        options: PutOptions,
-    ) -> Result<PutResult> {
-        self.call()?;
-        self.inner.put_opts(location, payload, options).await
-    }
-
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        options: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
-        self.call()?;
-        self.inner.put_multipart_opts(location, options).await
-    }
-
-    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
-        self.call()?;
-        self.inner.get_opts(location, options).await
-    }
-
-    fn delete_stream(
-        &self,
-        locations: BoxStream<'static, Result<Path>>,
-    ) -> BoxStream<'static, Result<Path>> {
-        match self.call() {
-            Ok(()) => self.inner.delete_stream(locations),
-            Err(error) => Box::pin(futures_util::stream::once(async { Err(error) })),
-        }
-    }
-
-    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        match self.call() {
-            Ok(()) => self.inner.list(prefix),
-            Err(error) => Box::pin(futures_util::stream::once(async { Err(error) })),
-        }
-    }
-
-    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
-        self.call()?;
-        self.inner.list_with_delimiter(prefix).await
-    }
-
-    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        self.call()?;
-        self.inner.copy_opts(from, to, options).await
-    }
-}
-
 #[test]
 fn a_store_that_fails_harms_no_generation() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = |name: String| folder.path().join(name);
-    let store = Arc::new(Failing { inner: InMemory::new(), left: AtomicI64::new(i64::MAX) });
-    let as_objects: Arc<dyn ObjectStore> = store.clone();
-    let backups = Backups::new(CloudObjects::new(as_objects, "").expect("a prefix"));
+    let left = Arc::new(AtomicI64::new(i64::MAX));
+    let told = Arc::clone(&left);
+    let store = Faulty::new(move |call| match told.fetch_sub(1, Ordering::Relaxed) {
+        1.. => Ok(()),
+        _ => Err(call.refused("no more")),
+    });
+    let backups = Backups::new(CloudObjects::new(Arc::new(store), "").expect("a prefix"));
     let db = Db::open(dir("db".into()), Options::new()).expect("opens");
     let mut kept = Vec::new();
     for turn in 0..12u8 {
         db.put([turn], [turn; 50]).expect("puts");
         // So many calls go well, then none: each time a few more.
-        store.left.store(i64::from(turn) * 2, Ordering::Relaxed);
+        left.store(i64::from(turn) * 2, Ordering::Relaxed);
         let made = backups.back_up(&db);
         let pruned = backups.prune(3);
-        store.left.store(i64::MAX, Ordering::Relaxed);
+        left.store(i64::MAX, Ordering::Relaxed);
         if let Ok(made) = made {
             kept.push((made.number, contents(&db)));
         }

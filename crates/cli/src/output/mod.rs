@@ -5,6 +5,7 @@ pub(crate) mod json_bytes;
 pub(crate) mod keytext;
 pub(crate) mod partitions;
 pub(crate) mod progress;
+pub(crate) mod settings;
 pub(crate) mod shell;
 pub(crate) mod svg;
 pub(crate) mod table;

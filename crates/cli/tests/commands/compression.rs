@@ -12,6 +12,7 @@ fn a_table_for_each_kind_of_data_and_json_for_each_way_to_pack_it() {
     for word in ["json, 2,000 entries", "numbers, 2,000 entries", "lz4", "of raw", "trommel, grf"] {
         assert!(table.contains(word), "{word} is not in {table}");
     }
+    assert!(table.contains("blocks of 4096 bytes, no compression | lz4, "), "{table}");
     let json = place.run(&format!("{SMALL} --json")).json(0);
     let reports = json.as_array().expect("an array");
     let cells = reports.iter().map(|it| (it["data"].as_str(), it["packing"].as_str()));

@@ -17,6 +17,7 @@ use trommel_lab::{
 use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
+use crate::output::settings::settings_lines;
 use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
@@ -103,8 +104,8 @@ fn verdict(reports: &[CompressionReport]) -> Status {
 /// The stores' settings, then a table for each kind of data.
 fn text(plan: &CompressionPlan, reports: &[CompressionReport]) -> String {
     let stores = plan.stores.contenders.len();
-    let settings = |report: &CompressionReport| format!("{}: {}\n", name(report), report.settings);
-    let mut text: String = reports.iter().take(stores).map(settings).collect();
+    let settings = reports.iter().map(|report| (name(report), &*report.settings));
+    let mut text = settings_lines(stores, &settings.collect::<Vec<_>>());
     for of_data in reports.chunks(stores * plan.packings.len()) {
         let Some(first) = of_data.first() else { continue };
         let (entries, raw) = (whole(first.entries), bytes(first.raw_bytes));

@@ -13,6 +13,7 @@ use trommel_lab::{Contender, PeerPacking, PeerTask, ValuesPlan, ValuesReport, be
 use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
+use crate::output::settings::settings_lines;
 use crate::output::table::{TextTable, bytes, counted, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
@@ -122,8 +123,8 @@ fn verdict(reports: &[ValuesReport]) -> Status {
 
 /// The stores' settings, then a table for each length of values and way to pack.
 fn text(stores: usize, reports: &[ValuesReport]) -> String {
-    let settings = |report: &ValuesReport| format!("{}: {}\n", name(report), report.settings);
-    let mut text: String = reports.iter().take(stores).map(settings).collect();
+    let settings = reports.iter().map(|report| (name(report), &*report.settings));
+    let mut text = settings_lines(stores, &settings.collect::<Vec<_>>());
     for of_cell in reports.chunks(stores) {
         text += &cell_text(of_cell);
     }

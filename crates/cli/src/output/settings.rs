@@ -1,0 +1,56 @@
+//! What was set of each store that was measured, in one line.
+//! ```text
+//! 4 KiB, no compression, direct
+//! 4 KiB, lz4, direct              -->   4 KiB, no compression | lz4, direct
+//! ```
+//! Invariant: whatever was set in a measurement is told.
+
+/// A line for each store: its name, and its settings in all measurements. Requires: each of these
+/// has one report of each store, in the same order.
+pub(crate) fn settings_lines(stores: usize, reports: &[(String, &str)]) -> String {
+    let line = |store: usize| {
+        let own = || reports.iter().skip(store).step_by(stores);
+        let (name, _) = own().next()?;
+        Some(format!("{name}: {}\n", told_once(own().map(|(_, settings)| *settings))))
+    };
+    (0..stores).filter_map(line).collect()
+}
+
+/// The parts of texts, those that differ beside each other.
+fn told_once<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let mut told: Vec<Vec<&str>> = Vec::new();
+    for text in texts {
+        for (place, part) in text.split(", ").enumerate() {
+            if place == told.len() {
+                told.push(Vec::new());
+            }
+            if !told[place].contains(&part) {
+                told[place].push(part);
+            }
+        }
+    }
+    told.iter().map(|parts| parts.join(" | ")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_between_measurements_is_told_beside_each_other() {
+        let text = |packing: &str| format!("4 KiB, {packing}, direct");
+        let (none, lz4) = (text("no compression"), text("lz4"));
+        let report = |name: &str, settings| (name.to_string(), settings);
+        let reports = [
+            report("a", none.as_str()),
+            report("b", "a tree"),
+            report("a", lz4.as_str()),
+            report("b", "a tree"),
+            report("a", none.as_str()),
+            report("b", "a tree"),
+        ];
+        let expected = "a: 4 KiB, no compression | lz4, direct\nb: a tree\n";
+        assert_eq!(settings_lines(2, &reports), expected);
+        assert_eq!(settings_lines(2, &[]), "");
+    }
+}

@@ -25,8 +25,8 @@ use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{Append, ReadAt, Syncer};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock, try_lock};
 
-pub(crate) mod coming;
 pub(crate) mod format;
+pub(crate) mod pending_read;
 mod reads;
 mod record_maker;
 pub(crate) mod record_reader;

@@ -7,10 +7,10 @@
 
 use std::ops::Range;
 
-use super::coming::Coming;
 use super::format::{
     HEAD_BYTES, HEADER_BYTES, Head, chunk_count, packed_record_bytes_max, record_bytes,
 };
+use super::pending_read::PendingRead;
 use super::record_reader::{Ends, packed_chunks, plain_chunks};
 use super::{AHEAD_BYTES_MAX, ValueFile, failed, pieces, read_bytes, read_span};
 use crate::entries::entry::VALUE_BYTES_MAX;
@@ -85,7 +85,7 @@ impl ValueFile {
 
     /// The value is read soon: the system begins to or, past its cache, a queue. Nobody waits for
     /// it, and no error is told.
-    pub(crate) fn will_read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Option<Coming> {
+    pub(crate) fn will_read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Option<PendingRead> {
         self.check_place(at).ok()?;
         let (reader, len) = (self.reader(files).ok()?, record_bytes(at));
         if !reader.bypasses_cache() {
@@ -93,7 +93,7 @@ impl ValueFile {
             return None;
         }
         let span = at.offset..at.offset + len;
-        (at.len <= AHEAD_BYTES_MAX).then(|| Coming::begin(reader, &span))
+        (at.len <= AHEAD_BYTES_MAX).then(|| PendingRead::begin(reader, &span))
     }
 
     /// Some chunks of a value are read soon, by a queue. None: the system reads ahead itself.
@@ -102,22 +102,22 @@ impl ValueFile {
         files: &Arc<OpenFiles>,
         (at, ends): (&ValueRef, &Ends),
         chunks: &Range<u64>,
-    ) -> Option<Coming> {
+    ) -> Option<PendingRead> {
         self.check_place(at).ok()?;
         let reader = self.reader(files).ok()?;
-        reader.bypasses_cache().then(|| Coming::begin(reader, &ends.chunks(at, chunks)))
+        reader.bypasses_cache().then(|| PendingRead::begin(reader, &ends.chunks(at, chunks)))
     }
 
     /// As `read_chunks`, of what was read ahead.
     pub(crate) fn arrived_chunks(
         &self,
-        coming: Coming,
+        pending: PendingRead,
         (at, ends): (&ValueRef, &Ends),
         chunks: Range<u64>,
         checksum: &mut u32,
     ) -> Result<ReadValue> {
         let place = ends.chunks(at, &chunks).start;
-        let read = coming.bytes().map_err(|error| failed(&self.path, place, error))?;
+        let read = pending.bytes().map_err(|error| failed(&self.path, place, error))?;
         self.check_record(read, (at, place), chunks, checksum)
     }
 

@@ -20,9 +20,9 @@ mod prune;
 mod restore;
 mod ship;
 mod shipped;
+mod staged;
 mod stored;
 mod values;
-mod veiled;
 mod verify;
 
 use std::path::Path;

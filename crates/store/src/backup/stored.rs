@@ -16,7 +16,7 @@ pub(super) fn path_of(objects: &dyn ObjectStore, name: &str) -> PathBuf {
     Path::new(&objects.place()).join(name)
 }
 
-/// Computes a checksum of what is read.
+/// A reader that computes the checksum of what is read.
 pub(super) struct Summed<R> {
     source: R,
     pub(super) checksum: u32,

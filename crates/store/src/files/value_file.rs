@@ -233,8 +233,8 @@ impl ValueFile {
         })
     }
 
-    /// As `append`, of a value of `len` bytes. `give` is asked for its next bytes, so many, and
-    /// hands them over: who has them in memory need not copy them.
+    /// As `append`, of a value of `len` bytes. `give(n, add)` calls `add` with the next `n` of them.
+    /// So a caller that has them in memory need not copy them.
     pub(super) fn append_pieces(
         &self,
         len: u64,

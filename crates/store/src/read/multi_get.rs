@@ -334,7 +334,7 @@ impl<'v> Batch<'v, '_> {
             {
                 told.push(tree.will_get_value(next));
             }
-            let value = tree.cached_or_pending_value(&stored, coming, &mut self.costs);
+            let value = tree.cached_value_apart(&stored, coming, &mut self.costs);
             self.answers[place] = value.map(Some);
         }
     }

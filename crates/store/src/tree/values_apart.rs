@@ -102,7 +102,7 @@ impl OpenTree {
         awaited: &AwaitedValue,
         costs: &mut QueryStats,
     ) -> Result<Value> {
-        self.cached_value_apart(&awaited.stored, costs)
+        self.cached_value_apart(&awaited.stored, None, costs)
     }
 
     /// Counts a value that was read for a get, and keeps it.
@@ -149,15 +149,6 @@ impl OpenTree {
     /// As `value_apart`, for a get: the value may be in the cache, and stays there if it was read.
     #[cold]
     pub(crate) fn cached_value_apart(
-        &self,
-        stored: &Value,
-        costs: &mut QueryStats,
-    ) -> Result<Value> {
-        self.cached_or_pending_value(stored, None, costs)
-    }
-
-    /// As above. `pending`: its read, if it was read ahead.
-    pub(crate) fn cached_or_pending_value(
         &self,
         stored: &Value,
         pending: Option<PendingRead>,

@@ -40,18 +40,8 @@ pub enum Until {
     Time(Duration),
 }
 
+/// Makes the store of a generation. Requires: the steps have begun.
 pub(super) fn restore(
-    objects: &dyn ObjectStore,
-    generation: &Generation,
-    (storage, dir): (&dyn Storage, &Path),
-    steps: &mut Steps<'_, '_>,
-) -> Result<()> {
-    steps.begin(generation.bytes())?;
-    place(objects, generation, (storage, dir), steps)
-}
-
-/// Requires: the steps have begun.
-fn place(
     objects: &dyn ObjectStore,
     generation: &Generation,
     (storage, dir): (&dyn Storage, &Path),
@@ -147,7 +137,7 @@ impl Plan {
     ) -> Result<u64> {
         let storage = &environment.storage;
         let staged = environment.clone().storage(Arc::new(Staged(Arc::clone(storage))));
-        place(objects, &self.from, (&*staged.storage, dir), steps)?;
+        restore(objects, &self.from, (&*staged.storage, dir), steps)?;
         let made = Db::open_with(dir, options.clone(), staged)
             .and_then(|db| self.apply(objects, (&db, &options), unlogged, steps))
             .and_then(|last| publish(&**storage, dir).map(|()| last));
@@ -210,7 +200,7 @@ pub(super) fn until(
     }
     steps.begin(plan.bytes(objects)?)?;
     if plan.changes.is_empty() {
-        place(objects, &plan.from, (&*environment.storage, dir), steps)?;
+        restore(objects, &plan.from, (&*environment.storage, dir), steps)?;
         return Ok(plan.from.sequence);
     }
     plan.make(objects, (dir, options), unlogged, (environment, steps))

@@ -233,7 +233,7 @@ impl ValueFile {
         })
     }
 
-    /// As `append`, of a value of `len` bytes. `give(n, add)` calls `add` with the next `n` of them.
+    /// As `append`, of a value of `len` bytes. `give(n, add)` calls `add` with the next `n` bytes.
     /// So a caller that has them in memory need not copy them.
     pub(super) fn append_pieces(
         &self,

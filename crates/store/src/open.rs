@@ -28,8 +28,8 @@ use crate::plan::registry;
 use crate::plan::store_layout::StoreLayout;
 use crate::shared::environment::Environment;
 use crate::shared::resources::StoreResources;
+use crate::storage::durable_folder::{create_folder, sync_parents};
 use crate::storage::io_mode::IoStats;
-use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
 use crate::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ pub(crate) fn open_store(
     registry::register(options.guard)?;
     // Not kept: they live no longer than the store is open, whatever its readers hold.
     let shared = env.resources.take();
-    let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
+    let (folder, lock) = take_store_folder(&*env.storage, dir, options.create_if_missing)?;
     let versions = if env.reads_older { &READ_VERSIONS[..] } else { &[FORMAT_VERSION] };
     let manifest = match Manifest::read_versions(&folder, versions)? {
         Some(layout) => Manifest::open(&folder, layout),
@@ -142,7 +142,7 @@ fn live_logs_of(replayed: &Replayed, chain: FoundChain) -> LiveLogs {
 }
 
 /// Makes sure that the folder is a store or may become one, and takes it.
-fn take_folder(
+fn take_store_folder(
     storage: &dyn Storage,
     dir: &Path,
     create: bool,
@@ -158,7 +158,7 @@ fn take_folder(
             if !create {
                 return Err(missing());
             }
-            make_folder(storage, dir)?;
+            create_folder(storage, dir)?;
             OpenFolder::open(storage, dir)?
         }
         opened => opened?,
@@ -174,7 +174,7 @@ fn take_folder(
         if !create {
             return Err(missing());
         }
-        keep_folder(storage, dir)?;
+        sync_parents(storage, dir)?;
     }
     let lock = lock_folder(&folder)?;
     Ok((folder, lock))

@@ -1,4 +1,4 @@
-//! Reports as JSON.
+//! Reports as JSON, or as text.
 
 use std::io::Write;
 
@@ -24,4 +24,14 @@ pub(crate) fn print_json_array<T: Serialize>(
     serde_json::to_writer(&mut *out, reports)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// As an array, or as the text that is made of them.
+pub(crate) fn print_reports<T: Serialize>(
+    out: &mut dyn Write,
+    json: bool,
+    reports: &[T],
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if json { print_json_array(out, reports) } else { Ok(out.write_all(text().as_bytes())?) }
 }

@@ -9,6 +9,7 @@ pub(crate) mod by_level;
 pub(crate) mod caches;
 pub(crate) mod chucky_codes;
 pub(crate) mod counts;
+pub(crate) mod fill;
 pub(crate) mod fit_bits;
 pub(crate) mod folder_size;
 pub(crate) mod forget;

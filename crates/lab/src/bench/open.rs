@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
-use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
+use crate::bench::fill::fill;
 use crate::bench::forget::forget_files;
 use crate::bench::readers::cpu_time;
 use crate::error::{LabError, Result};
-use crate::keys::rng::scramble;
-use crate::keys::values::fill_value;
+use crate::keys::rng::scattered_key;
 use crate::median::median;
 use crate::progress::Progress;
 
@@ -78,7 +78,7 @@ pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenRe
         return Err(LabError::Plan("a key and a round are the least to measure".into()));
     }
     if !plan.folder.join("MANIFEST").exists() {
-        fill(plan, progress)?;
+        make(plan, progress)?;
     }
     let image = image_of(&plan.folder)?;
     let aside = image.with_extension("filter-aside");
@@ -146,25 +146,11 @@ fn folder_error(path: &Path) -> impl Fn(std::io::Error) -> LabError {
     move |error| LabError::Folder { path: path.clone(), problem: error.to_string() }
 }
 
-fn fill(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<()> {
-    const BATCH: u64 = 1000;
-    progress.stage("filling", plan.keys);
+fn make(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<()> {
     let options = options(GuardKind::Grf).background(Background::Threads(1));
     let db = Db::open(&plan.folder, options)?;
-    let mut value = Vec::new();
-    for first in (0..plan.keys).step_by(BATCH as usize) {
-        let mut batch = Batch::new();
-        let last = plan.keys.min(first + BATCH);
-        for place in first..last {
-            let key = scramble(place.wrapping_add(scramble(plan.seed))).to_be_bytes();
-            fill_value(&mut value, &key, plan.value_bytes);
-            batch.put(key, &value);
-        }
-        db.write(batch)?;
-        progress.advance(last - first);
-    }
-    db.flush()?;
-    db.settle()?;
+    let key_of = |place| scattered_key(plan.seed, place);
+    fill(&db, (plan.keys, plan.value_bytes), key_of, progress)?;
     Ok(db.close()?)
 }
 

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use trommel::{Batch, Db, GuardKind, Options, SyncPolicy};
+use trommel::{Db, GuardKind, Options, SyncPolicy};
 
+use crate::bench::fill::fill;
 use crate::error::{LabError, Result};
 use crate::keys::rng::{Rng, scattered_key, scramble};
 use crate::keys::values::fill_value;
@@ -96,7 +97,7 @@ pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<
         .learn_questions(false)
         .sync(SyncPolicy::Interval(Duration::from_secs(1)));
     let db = Db::open(&plan.folder, options)?;
-    fill(&db, plan, progress)?;
+    fill(&db, (plan.keys, plan.value_bytes), |place| key_of(plan, place), progress)?;
     // Both sides meet a cache that is as warm as it gets.
     read(&db, plan, plan.threads)?;
     let (before, over) = (db.stats()?, AtomicBool::new(false));
@@ -150,24 +151,6 @@ fn check(plan: &ReadersPlan) -> Result<()> {
 /// The key of a place; places from `plan.keys` on are not in the store.
 fn key_of(plan: &ReadersPlan, place: u64) -> [u8; 8] {
     scattered_key(plan.seed, place)
-}
-
-fn fill(db: &Db, plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<()> {
-    const BATCH: u64 = 1000;
-    progress.stage("filling", plan.keys);
-    let mut value = Vec::new();
-    for first in (0..plan.keys).step_by(BATCH as usize) {
-        let mut batch = Batch::new();
-        let last = plan.keys.min(first + BATCH);
-        for key in (first..last).map(|place| key_of(plan, place)) {
-            fill_value(&mut value, &key, plan.value_bytes);
-            batch.put(key, &value);
-        }
-        db.write(batch)?;
-        progress.advance(last - first);
-    }
-    db.flush()?;
-    Ok(db.settle()?)
 }
 
 /// What readers took together.
@@ -312,7 +295,8 @@ mod tests {
         let plan = ReadersPlan { keys: 1, threads: 1, ..plan(folder.path().join("store")) };
         let db = Db::open(&plan.folder, Options::default()).expect("opens");
         assert_eq!(read(&db, &plan, 1).expect("reads").wrong, plan.queries / 2);
-        fill(&db, &plan, &mut Silent).expect("fills");
+        let key_of_place = |place| key_of(&plan, place);
+        fill(&db, (1, plan.value_bytes), key_of_place, &mut Silent).expect("fills");
         assert_eq!(read(&db, &plan, 1).expect("reads").wrong, 0);
         db.put(key_of(&plan, 0), "another value").expect("puts");
         assert_eq!(read(&db, &plan, 2).expect("reads").wrong, plan.queries);

@@ -15,10 +15,11 @@ use serde::Serialize;
 use trommel::limits::VALUE_BYTES_MAX;
 use trommel::options::{FilterTuning, Granularity};
 use trommel::stats::Stats;
-use trommel::{Background, Batch, Db, GuardKind, Options, Policy, SyncPolicy};
+use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::ElasticOptions;
 
 use crate::bench::amplification::{ExpectedWrites, expected_writes};
+use crate::bench::fill::fill;
 use crate::bench::folder_size::FolderSize;
 use crate::bench::pace::Pace;
 use crate::bench::put_ns::PutNs;
@@ -244,7 +245,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
     let recorder =
         plan.record.as_ref().map(|record| RunRecorder::begin(record, &db)).transpose()?;
     if plan.pattern == WritePattern::Update {
-        fill(&db, plan, progress)?;
+        fill(&db, (plan.keys, plan.value_bytes), |place| key_of(plan, place), progress)?;
     }
     let before = db.stats()?;
     let written = AtomicU64::new(0);
@@ -443,27 +444,6 @@ fn value_of(value: &mut Vec<u8>, key: [u8; KEY_BYTES], updated: bool, value_byte
     let named = u64::from_be_bytes(key) ^ u64::from(updated);
     let seed = if updated { scramble(named) } else { named };
     fill_value(value, &seed.to_be_bytes(), value_bytes);
-}
-
-/// Writes every key once, in large batches.
-fn fill(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result<()> {
-    const BATCH: u64 = 1000;
-    progress.stage("filling", plan.keys);
-    let mut value = Vec::new();
-    for first in (0..plan.keys).step_by(BATCH as usize) {
-        let mut batch = Batch::new();
-        let last = plan.keys.min(first + BATCH);
-        for place in first..last {
-            let key = key_of(plan, place);
-            value_of(&mut value, key, false, plan.value_bytes);
-            batch.put(key, &value);
-        }
-        db.write(batch)?;
-        progress.advance(last - first);
-        progress.look(db);
-    }
-    db.flush()?;
-    Ok(db.settle()?)
 }
 
 /// What one writer took.

@@ -141,7 +141,7 @@ fn left_out(count: usize) -> usize {
     for heads in 0..count {
         chance += of_one;
         if chance > CHANCE_MAX {
-            return heads.saturating_sub(1).min(count / 2);
+            return heads.saturating_sub(1);
         }
         of_one *= (count - heads) as f64 / (heads + 1) as f64;
     }

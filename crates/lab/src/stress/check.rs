@@ -180,11 +180,9 @@ impl World<'_> {
         edges: &Edges,
         back: bool,
     ) -> Checked<()> {
-        if self.snapshots.is_empty() {
-            return Ok(());
-        }
+        let Some(at) = self.snapshots.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
-        let held = &self.snapshots[which % self.snapshots.len()];
+        let held = &self.snapshots[at];
         let (key, number) = (self.keys.get(place), held.state.0[usize::from(place)]);
         let (found, scan) = (held.snapshot.get(key), held.snapshot.range(edges.clone()));
         let places = self.keys.places(edges);

@@ -17,11 +17,8 @@ use super::held::{HeldFollower, HeldSnapshot, entries_of};
 use super::keys::{Edges, KeyIndex, Keys};
 use super::model::State;
 use super::operation::FollowerOperation;
-use super::world::{Checked, DIR, Done, World, remove_one};
+use super::world::{Checked, DIR, Done, World};
 use crate::keys::rng::Rng;
-
-/// Followers that are held at most.
-const FOLLOWERS_MAX: usize = 3;
 
 impl Done {
     /// As `allowed`, of what a follower reads: a file may be gone.
@@ -50,7 +47,7 @@ impl World<'_> {
                 self.read_follower(*which, *old, *place, edges)
             }
             FollowerOperation::Drop(which) => {
-                remove_one(&mut self.followers, *which);
+                self.followers.drop_one(*which);
                 Ok(())
             }
         }
@@ -70,14 +67,11 @@ impl World<'_> {
         self.done.followers += 1;
         let state = self.journal.state_at(follower.sequence(), &self.model);
         self.followers.push(HeldFollower { follower, state, before: None });
-        if self.followers.len() > FOLLOWERS_MAX {
-            self.followers.remove(0);
-        }
         Ok(())
     }
 
     fn catch_up(&mut self, which: usize, keeps: bool) -> Checked<()> {
-        let Some(which) = which.checked_rem(self.followers.len()) else { return Ok(()) };
+        let Some(which) = self.followers.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
         if keeps {
             self.keep_snapshot(which)?;
@@ -114,7 +108,7 @@ impl World<'_> {
         place: KeyIndex,
         edges: &Edges,
     ) -> Checked<()> {
-        let Some(which) = which.checked_rem(self.followers.len()) else { return Ok(()) };
+        let Some(which) = self.followers.place(which) else { return Ok(()) };
         let (could_fail, tick, keys) = (self.could_fail(), self.model.tick(), self.keys);
         let held = &mut self.followers[which];
         let number = held.follower.sequence();

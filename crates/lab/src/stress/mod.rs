@@ -14,6 +14,7 @@ mod copies;
 pub(crate) mod draw;
 mod followers;
 pub(crate) mod held;
+pub(crate) mod held_list;
 mod journal;
 pub(crate) mod keys;
 pub(crate) mod model;

@@ -18,6 +18,7 @@ use super::backup_book::BackupBook;
 use super::check::full_state;
 use super::copies::{KeptCopy, check_repair, checkpoint};
 use super::held::{HeldFollower, HeldScan, HeldSnapshot};
+use super::held_list::HeldList;
 use super::journal::Journal;
 use super::keys::{KeyIndex, Keys};
 use super::model::{Model, Reopened};
@@ -31,8 +32,6 @@ use crate::keys::rng::Rng;
 
 /// The store's folder.
 pub(crate) const DIR: &str = "db";
-/// Snapshots, and scans, that are held at most.
-const HELD_MAX: usize = 6;
 
 /// How a store comes to its disk: a test may put a liar between.
 pub(crate) type Door = fn(Memory) -> Arc<dyn Storage>;
@@ -104,13 +103,13 @@ pub(crate) struct World<'k> {
     pub(crate) model: Model,
     /// The model at the last numbers of the store.
     pub(crate) journal: Journal,
-    pub(crate) followers: Vec<HeldFollower>,
+    pub(crate) followers: HeldList<HeldFollower, 3>,
     pub(crate) backups: BackupBook,
     /// The last load was refused, and nothing was written since.
     pub(crate) load_in_doubt: bool,
-    pub(crate) snapshots: Vec<HeldSnapshot>,
-    scans: Vec<HeldScan>,
-    readers: Vec<HeldReader>,
+    pub(crate) snapshots: HeldList<HeldSnapshot>,
+    scans: HeldList<HeldScan>,
+    readers: HeldList<HeldReader>,
     /// The last checkpoint, until the next one or the end of the store.
     pub(crate) copy: Option<KeptCopy>,
     /// The disk could fail at some time since the power was cut last.
@@ -136,12 +135,12 @@ impl<'k> World<'k> {
             db: None,
             model: Model::new(keys.len()),
             journal: Journal::default(),
-            followers: Vec::new(),
+            followers: HeldList::default(),
             backups: BackupBook::default(),
             load_in_doubt: false,
-            snapshots: Vec::new(),
-            scans: Vec::new(),
-            readers: Vec::new(),
+            snapshots: HeldList::default(),
+            scans: HeldList::default(),
+            readers: HeldList::default(),
             copy: None,
             had_faults: false,
             inherits: false,
@@ -213,7 +212,7 @@ impl<'k> World<'k> {
                 self.check_snapshot(*which, *place, edges, *back)
             }
             StressOperation::DropSnapshot(which) => {
-                remove_one(&mut self.snapshots, *which);
+                self.snapshots.drop_one(*which);
                 Ok(())
             }
             StressOperation::OpenScan { edges, of_snapshot } => self.open_scan(edges, *of_snapshot),
@@ -221,7 +220,7 @@ impl<'k> World<'k> {
                 self.move_scan(*which, *back, *times)
             }
             StressOperation::DropScan(which) => {
-                remove_one(&mut self.scans, *which);
+                self.scans.drop_one(*which);
                 Ok(())
             }
             StressOperation::CutStream(write) => self.cut_stream(write),
@@ -381,9 +380,6 @@ impl<'k> World<'k> {
         let (snapshot, state) = (self.db().snapshot(), self.model.seen().clone());
         self.backups.note(snapshot.sequence(), &state);
         self.snapshots.push(HeldSnapshot { snapshot, state });
-        if self.snapshots.len() > HELD_MAX {
-            self.snapshots.remove(0);
-        }
         Ok(())
     }
 
@@ -394,23 +390,17 @@ impl<'k> World<'k> {
             None => HeldScan::new(self.db().range(edges.clone()), self.model.seen(), places),
         };
         self.scans.push(held);
-        if self.scans.len() > HELD_MAX {
-            self.scans.remove(0);
-        }
         Ok(())
     }
 
     fn move_scan(&mut self, which: usize, back: bool, times: usize) -> Checked<()> {
-        if self.scans.is_empty() {
-            return Ok(());
-        }
-        let which = which % self.scans.len();
+        let Some(place) = self.scans.place(which) else { return Ok(()) };
         for _ in 0..times {
             let could_fail = self.could_fail();
-            let moved = self.scans[which].step(back, self.keys)?;
+            let moved = self.scans[place].step(back, self.keys)?;
             if self.done.allowed("a scan that was held open", could_fail, moved)?.is_none() {
                 // After an error it has ended.
-                self.scans.remove(which);
+                self.scans.drop_one(place);
                 return Ok(());
             }
         }
@@ -428,16 +418,13 @@ impl<'k> World<'k> {
         if let Some(Some(reader)) = self.done.allowed("get_reader", could_fail, opened)? {
             self.readers.push(reader);
         }
-        if self.readers.len() > HELD_MAX {
-            self.readers.remove(0);
-        }
         Ok(())
     }
 
     fn read_on(&mut self, which: usize, seed: u64) -> Checked<()> {
-        let Some(which) = which.checked_rem(self.readers.len()) else { return Ok(()) };
+        let Some(place) = self.readers.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
-        let read = self.readers[which].read_parts(&mut Rng::new(seed))?;
+        let read = self.readers[place].read_parts(&mut Rng::new(seed))?;
         self.done.allowed("a reader that was held open", could_fail, read)?;
         Ok(())
     }
@@ -625,12 +612,5 @@ impl<'k> World<'k> {
         let others = (stats.partitions.len() as u64, stats.kept_logs);
         check_left_overs(&*disk, (tables, values), others)?;
         Ok(values)
-    }
-}
-
-/// Removes one, counted round.
-pub(crate) fn remove_one<T>(list: &mut Vec<T>, which: usize) {
-    if !list.is_empty() {
-        list.remove(which % list.len());
     }
 }

@@ -182,8 +182,8 @@ impl LaneThread {
         which: usize,
         (place, edges, back): (KeyIndex, &Edges, bool),
     ) -> Checked<()> {
-        let count = held.snapshots.len();
-        let Some(held) = held.snapshots.get(which % count.max(1)) else { return Ok(()) };
+        let Some(at) = held.snapshots.place(which) else { return Ok(()) };
+        let held = &held.snapshots[at];
         let in_snapshot = |wrong| format!("snapshot: {wrong}");
         let key = self.keys.get(place);
         let found = held.snapshot.get(key).map_err(failed("get in a snapshot"))?;

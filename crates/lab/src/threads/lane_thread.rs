@@ -15,16 +15,15 @@ use super::shared::{Sabotage, Shared};
 use crate::keys::rng::Rng;
 use crate::stress::draw::Drawer;
 use crate::stress::held::{HeldScan, HeldSnapshot};
+use crate::stress::held_list::HeldList;
 use crate::stress::keys::{Edges, KeyIndex, Keys};
 use crate::stress::model::{State, expiry_of, large, shown_at};
 use crate::stress::operation::{StressOperation, StressStep, Write};
 use crate::stress::ranges::RangeDeletion;
 use crate::stress::values::{HeldReader, cut_stream};
-use crate::stress::world::{Checked, remove_one};
+use crate::stress::world::Checked;
 use crate::stress::writer::Writer;
 
-/// Snapshots, and scans, that are held at most.
-const HELD_MAX: usize = 6;
 /// A liar leaves out every so many groups.
 const LOST_EVERY: u32 = 50;
 /// Of the values one in so many is large, where some are.
@@ -53,9 +52,9 @@ pub(super) struct LaneThread {
 /// What a lane holds while the store is open.
 #[derive(Default)]
 pub(super) struct HeldViews {
-    pub(super) snapshots: Vec<HeldSnapshot>,
-    pub(super) scans: Vec<HeldScan>,
-    readers: Vec<HeldReader>,
+    pub(super) snapshots: HeldList<HeldSnapshot>,
+    pub(super) scans: HeldList<HeldScan>,
+    readers: HeldList<HeldReader>,
 }
 
 impl LaneThread {
@@ -143,14 +142,13 @@ impl LaneThread {
             StressOperation::TakeSnapshot => {
                 let (snapshot, state) = (db.snapshot(), self.state.clone());
                 held.snapshots.push(HeldSnapshot { snapshot, state });
-                held.snapshots.drain(..held.snapshots.len().saturating_sub(HELD_MAX));
                 Ok(())
             }
             StressOperation::ReadSnapshot { which, place, edges, back } => {
                 self.check_snapshot(shared, held, *which, (*place, edges, *back))
             }
             StressOperation::DropSnapshot(which) => {
-                remove_one(&mut held.snapshots, *which);
+                held.snapshots.drop_one(*which);
                 Ok(())
             }
             StressOperation::OpenScan { edges, of_snapshot } => {
@@ -161,7 +159,7 @@ impl LaneThread {
                 self.move_scan(shared, held, (*which, *back, *times))
             }
             StressOperation::DropScan(which) => {
-                remove_one(&mut held.scans, *which);
+                held.scans.drop_one(*which);
                 Ok(())
             }
             StressOperation::CutStream(write) => {
@@ -245,15 +243,13 @@ impl LaneThread {
             None => HeldScan::new(db.range(edges.clone()), &self.state, places),
         };
         held.scans.push(scan);
-        held.scans.drain(..held.scans.len().saturating_sub(HELD_MAX));
     }
 
     fn open_reader(&self, db: &Db, held: &mut HeldViews, place: KeyIndex) -> Checked<()> {
         let number = self.state.0[usize::from(place)];
         let opened = HeldReader::open(db, self.keys.get(place), number)?;
         let opened = opened.map_err(|error| format!("get_reader: {error}"))?;
-        held.readers.extend(opened);
-        held.readers.drain(..held.readers.len().saturating_sub(HELD_MAX));
+        opened.into_iter().for_each(|reader| held.readers.push(reader));
         Ok(())
     }
 
@@ -263,10 +259,9 @@ impl LaneThread {
         held: &mut HeldViews,
         (which, back, times): (usize, bool, usize),
     ) -> Checked<()> {
-        let count = held.scans.len();
-        let Some(scan) = held.scans.get_mut(which % count.max(1)) else { return Ok(()) };
+        let Some(place) = held.scans.place(which) else { return Ok(()) };
         for _ in 0..times {
-            let moved = scan.step(back, &self.keys)?;
+            let moved = held.scans[place].step(back, &self.keys)?;
             moved.map_err(|error| format!("a scan that was held open: {error}"))?;
             shared.counts.answers.add(1);
         }
@@ -280,8 +275,8 @@ impl LaneThread {
 }
 
 fn read_on(shared: &Shared, held: &mut HeldViews, which: usize, seed: u64) -> Checked<()> {
-    let Some(which) = which.checked_rem(held.readers.len()) else { return Ok(()) };
-    let read = held.readers[which].read_parts(&mut Rng::new(seed))?;
+    let Some(place) = held.readers.place(which) else { return Ok(()) };
+    let read = held.readers[place].read_parts(&mut Rng::new(seed))?;
     shared.counts.answers.add(1);
     read.map_err(|error| format!("a reader that was held open: {error}"))
 }

@@ -1,7 +1,7 @@
 //! Applies changes that were shipped to a store that was restored.
 //! ```text
-//! shipped         3 "events"      5 "cache"       numbers of the store that shipped
-//! own             3               7               those of the restored one: the same if its
+//! shipped         3 "events"      5 "cache"       numbers in the source, the store that shipped
+//! own             3               7               those in the restored one: the same if its
 //! batch  ->       one batch                       generation has them, else new ones
 //! long values     value files first               then their references, with their batch
 //! end of object   made, renamed, dropped, options: all as it was shipped
@@ -24,7 +24,6 @@ use super::shipped::{
 use super::values::{Fetched, ShippedValue};
 use super::{stored, values};
 use crate::db::{Db, Keyspace};
-
 use crate::entries::batch::Batch;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
@@ -39,7 +38,7 @@ use crate::write::conflicts::Write;
 /// The largest group of writes and some more. A group that large is one whose values are in the
 /// log: those that are apart and long are no part of the object.
 const OBJECT_BYTES_MAX: u64 = 8 << 30;
-/// What a group has written is written again in batches of so many bytes, about.
+/// What one batch has written is written again in batches of so many bytes, about.
 const BATCH_BYTES: usize = 32 << 20;
 /// Files of long values that wait for their batch, at most: each has a descriptor.
 const HELD_FILES_MAX: usize = 64;
@@ -231,30 +230,36 @@ impl<'o> Changes<'o> {
 #[derive(Default)]
 struct Group {
     out: Batch,
-    /// Bytes that it has in memory, about.
-    bytes: usize,
     /// Where its long values are. Nothing refers to them before it is written.
     held: Vec<Arc<ValueFile>>,
-    /// The key space that it goes on in, by its number in the store that has shipped.
+    /// The key space that it goes on in, and its number in the source.
     within: Option<(u32, Keyspace)>,
 }
 
 impl Group {
     fn is_full(&self) -> bool {
-        self.bytes > BATCH_BYTES || self.held.len() >= HELD_FILES_MAX
+        self.out.size_bytes() > BATCH_BYTES || self.held.len() >= HELD_FILES_MAX
     }
 
-    fn is_within(&self, told: u32) -> bool {
-        self.within.as_ref().is_some_and(|(within, _)| *within == told)
+    fn is_within(&self, source_id: u32) -> bool {
+        self.within.as_ref().is_some_and(|(within, _)| *within == source_id)
     }
 
-    fn go_on_in(&mut self, told: u32, keyspace: Keyspace) {
+    fn go_on_in(&mut self, source_id: u32, keyspace: Keyspace) {
         self.out.to(&keyspace);
-        self.within = Some((told, keyspace));
+        self.within = Some((source_id, keyspace));
     }
 
-    fn add(&mut self, change: &Change) {
-        self.bytes += add(&mut self.out, change);
+    fn add(&mut self, Change { key, kind, .. }: &Change) {
+        match kind {
+            ChangeKind::Put(value) => self.out.put(key, value),
+            ChangeKind::PutWithExpiry { value, expiry } => {
+                self.out.put_with_expiry(key, value, *expiry)
+            }
+            ChangeKind::Merge(operand) => self.out.merge(key, operand),
+            ChangeKind::Delete => self.out.delete(key),
+            ChangeKind::DeleteRange { to } => self.out.delete_range(key, to),
+        };
     }
 
     /// Adds a put, with its value.
@@ -263,44 +268,18 @@ impl Group {
             ChangeKind::PutWithExpiry { expiry, .. } => Some(*expiry),
             _ => None,
         };
-        self.bytes += key.len();
-        match value {
-            Fetched::Whole(value) => {
-                self.bytes += value.len();
-                match expiry {
-                    Some(expiry) => self.out.put_with_expiry(key, value, expiry),
-                    None => self.out.put(key, value),
-                };
-            }
-            Fetched::Apart((at, file)) => {
+        match (value, expiry) {
+            (Fetched::Whole(value), None) => self.out.put(key, value),
+            (Fetched::Whole(value), Some(expiry)) => self.out.put_with_expiry(key, value, expiry),
+            (Fetched::Apart((at, file)), expiry) => {
                 self.held.push(file);
                 match expiry {
                     Some(expiry) => self.out.put_apart_with_expiry(key, &at, expiry),
                     None => self.out.put_apart(key, &at),
-                };
+                }
             }
-        }
+        };
     }
-}
-
-/// How many bytes it adds.
-fn add(out: &mut Batch, change: &Change) -> usize {
-    let bytes = match &change.kind {
-        ChangeKind::Put(value) | ChangeKind::PutWithExpiry { value, .. } => value.len(),
-        ChangeKind::Merge(operand) => operand.len(),
-        ChangeKind::DeleteRange { to } => to.len(),
-        ChangeKind::Delete => 0,
-    };
-    match &change.kind {
-        ChangeKind::Put(value) => out.put(&change.key, value),
-        ChangeKind::PutWithExpiry { value, expiry } => {
-            out.put_with_expiry(&change.key, value, *expiry)
-        }
-        ChangeKind::Merge(operand) => out.merge(&change.key, operand),
-        ChangeKind::Delete => out.delete(&change.key),
-        ChangeKind::DeleteRange { to } => out.delete_range(&change.key, to),
-    };
-    change.key.len() + bytes
 }
 
 /// A store that changes are applied to.
@@ -308,7 +287,7 @@ pub(super) struct Restored<'d> {
     db: &'d Db,
     /// Options that its caller has set stay.
     given: &'d Options,
-    /// Its key spaces, by their numbers in the store that has shipped.
+    /// Its key spaces, by their numbers in the source.
     own: BTreeMap<u32, KeyspaceId>,
     open: BTreeMap<u32, Keyspace>,
 }
@@ -340,14 +319,15 @@ impl<'d> Restored<'d> {
         keyspace.map_or_else(Kept::new, |keyspace| keyspace.record.options.clone())
     }
 
-    /// The key space with a number. None: it is not there, and was not there when it was shipped.
-    fn keyspace(&mut self, told: u32, spaces: &ShippedSpaces) -> Result<Option<Keyspace>> {
-        if let Some(open) = self.open.get(&told) {
+    /// The key space with a number in the source. None: it is not here, and was not there when the
+    /// changes were shipped.
+    fn keyspace(&mut self, source_id: u32, spaces: &ShippedSpaces) -> Result<Option<Keyspace>> {
+        if let Some(open) = self.open.get(&source_id) {
             return Ok(Some(open.clone()));
         }
-        let shipped = spaces.get(&told);
-        let Some(id) = self.own.get(&told).copied() else {
-            return shipped.map(|space| self.make(told, space, spaces)).transpose();
+        let shipped = spaces.get(&source_id);
+        let Some(id) = self.own.get(&source_id).copied() else {
+            return shipped.map(|space| self.make(source_id, space, spaces)).transpose();
         };
         let mut options = KeyspaceOptions::new();
         let operator = shipped.and_then(|space| space.options.get(MERGE_OPERATOR));
@@ -356,13 +336,13 @@ impl<'d> Restored<'d> {
             options.set(MERGE_OPERATOR, operator)?;
         }
         let keyspace = self.db.keyspace(self.name(id), options)?;
-        self.open.insert(told, keyspace.clone());
+        self.open.insert(source_id, keyspace.clone());
         Ok(Some(keyspace))
     }
 
     fn make(
         &mut self,
-        told: u32,
+        source_id: u32,
         space: &ShippedSpace,
         spaces: &ShippedSpaces,
     ) -> Result<Keyspace> {
@@ -370,17 +350,18 @@ impl<'d> Restored<'d> {
         let mut options = KeyspaceOptions::new();
         space.options.iter().try_for_each(|(name, text)| options.set(name, text))?;
         let made = self.db.keyspace(&space.name, options)?;
-        self.own.insert(told, made.engine.keyspace);
-        self.open.insert(told, made.clone());
+        self.own.insert(source_id, made.engine.keyspace);
+        self.open.insert(source_id, made.clone());
         Ok(made)
     }
 
-    /// Nobody has this name then. Who has it was dropped since, or has the next name, and so on.
+    /// Makes a name free. The key space that has it was dropped or renamed in the source. If it was
+    /// renamed, its new name is made free first, and so on.
     fn free_name(&mut self, name: &str, spaces: &ShippedSpaces) -> Result<()> {
         let (mut wanted, mut renamed) = (name.to_string(), Vec::new());
-        while let Some(told) = self.told_of(&wanted) {
-            let Some(space) = spaces.get(&told).filter(|space| space.name != wanted) else {
-                self.drop_keyspace(told, &wanted)?;
+        while let Some(source_id) = self.source_id_of(&wanted) {
+            let Some(space) = spaces.get(&source_id).filter(|space| space.name != wanted) else {
+                self.drop_keyspace(source_id, &wanted)?;
                 break;
             };
             renamed.push((wanted, space.name.clone()));
@@ -389,29 +370,29 @@ impl<'d> Restored<'d> {
         renamed.iter().rev().try_for_each(|(from, to)| self.db.rename_keyspace(from, to))
     }
 
-    /// The shipped number of the key space that has a name here.
-    fn told_of(&self, name: &str) -> Option<u32> {
+    /// The number in the source of the key space that has a name here.
+    fn source_id_of(&self, name: &str) -> Option<u32> {
         let id = self.db.engine.manifest().layout().named(name)?;
-        self.own.iter().find(|(_, own)| **own == id).map(|(told, _)| *told)
+        self.own.iter().find(|(_, own)| **own == id).map(|(source_id, _)| *source_id)
     }
 
-    fn drop_keyspace(&mut self, told: u32, name: &str) -> Result<()> {
-        self.own.remove(&told);
-        self.open.remove(&told);
+    fn drop_keyspace(&mut self, source_id: u32, name: &str) -> Result<()> {
+        self.own.remove(&source_id);
+        self.open.remove(&source_id);
         self.db.drop_keyspace(name)
     }
 
     /// Makes key spaces what they were when they were shipped.
     fn follow(&mut self, spaces: &ShippedSpaces) -> Result<()> {
-        let gone: Vec<_> = self.own.iter().filter(|(told, _)| !spaces.contains_key(told)).collect();
-        let gone: Vec<_> = gone.into_iter().map(|(told, id)| (*told, self.name(*id))).collect();
-        for (told, name) in gone {
-            self.drop_keyspace(told, &name)?;
+        let gone = self.own.iter().filter(|(source_id, _)| !spaces.contains_key(source_id));
+        let gone: Vec<_> = gone.map(|(source_id, id)| (*source_id, self.name(*id))).collect();
+        for (source_id, name) in gone {
+            self.drop_keyspace(source_id, &name)?;
         }
         self.rename(spaces)?;
-        for (told, space) in spaces {
-            let Some(id) = self.own.get(told).copied() else {
-                self.make(*told, space, spaces)?;
+        for (source_id, space) in spaces {
+            let Some(id) = self.own.get(source_id).copied() else {
+                self.make(*source_id, space, spaces)?;
                 continue;
             };
             let kept = self.kept(id);
@@ -435,11 +416,11 @@ impl<'d> Restored<'d> {
     /// Gives key spaces their new names. They may have changed names among each other.
     fn rename(&self, spaces: &ShippedSpaces) -> Result<()> {
         let mut names = Vec::new();
-        for (told, id) in &self.own {
-            let (now, then) = (self.name(*id), &spaces[told].name);
+        for (source_id, id) in &self.own {
+            let (now, then) = (self.name(*id), &spaces[source_id].name);
             if now != *then {
-                let between = (0u64..).map(|number| format!("renamed-{told}-{number}"));
-                let mut free = between.filter(|it| self.told_of(it).is_none());
+                let between = (0u64..).map(|number| format!("renamed-{source_id}-{number}"));
+                let mut free = between.filter(|it| self.source_id_of(it).is_none());
                 let between = free.next().expect("numbers do not end");
                 self.db.rename_keyspace(&now, &between)?;
                 names.push((between, then));

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::names::LOCK_NAME;
 use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::shared::environment::Environment;
-use crate::storage::link_or_copy::take_folder;
+use crate::storage::durable_folder::ensure_folder;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{Append, ReadAt};
 use crate::sync::Arc;
@@ -44,7 +44,7 @@ impl FolderObjects {
     /// As above.
     pub fn open_with(dir: impl AsRef<Path>, environment: &Environment) -> Result<FolderObjects> {
         let storage = &*environment.storage;
-        take_folder(storage, dir.as_ref())?;
+        ensure_folder(storage, dir.as_ref())?;
         let folder = OpenFolder::open(storage, dir.as_ref())?;
         let lock = lock_folder(&folder)?;
         let objects = FolderObjects { folder, _lock: lock };

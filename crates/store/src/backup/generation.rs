@@ -70,10 +70,8 @@ impl Generation {
         let numbers = [self.number, self.sequence, self.milliseconds, self.files.len() as u64];
         numbers.into_iter().for_each(|number| out.varint(number));
         for file in &self.files {
-            for text in [&file.name, &file.object] {
-                out.varint(text.len() as u64);
-                out.bytes(text.as_bytes());
-            }
+            out.string(file.name.as_bytes());
+            out.string(file.object.as_bytes());
             out.varint(file.bytes);
             out.u32(file.checksum);
         }
@@ -90,20 +88,13 @@ impl Generation {
         if version != VERSION {
             return Ok(Decoded::OfVersion(version));
         }
-        let is_wrong =
-            |(rest, told): (&[u8], &[u8; 4])| checksum::crc32c(rest) != u32::from_le_bytes(*told);
-        if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
+        if !stored::is_sound(bytes) {
             return Err(input.corrupt("the checksum of the record does not match"));
         }
         let (number, sequence, milliseconds) = (input.varint()?, input.varint()?, input.varint()?);
         let mut files = Vec::new();
         for _ in 0..input.varint()? {
-            let mut text = || {
-                let len = input.len()?;
-                String::from_utf8(input.bytes(len)?.to_vec())
-                    .map_err(|_| Corrupt { at: 0, what: "a name that is no text" })
-            };
-            let (name, object) = (text()?, text()?);
+            let (name, object) = (stored::text(&mut input)?, stored::text(&mut input)?);
             let (bytes, checksum) = (input.varint()?, input.u32()?);
             if !is_name_of_a_store(&name) || !is_name(&object) {
                 return Err(input.corrupt("a name that no file of a store has"));

@@ -20,9 +20,9 @@ mod prune;
 mod restore;
 mod ship;
 mod shipped;
+mod staged;
 mod stored;
 mod values;
-mod veiled;
 mod verify;
 
 use std::path::Path;
@@ -191,9 +191,10 @@ impl Backups {
         dir: impl AsRef<Path>,
         listener: &mut OnProgress<'_>,
     ) -> Result<()> {
-        let (generation, place) =
-            (self.generation(number)?, (&*self.environment.storage, dir.as_ref()));
-        restore::restore(&*self.objects, &generation, place, &mut Steps::new(listener))
+        let (generation, steps) = (self.generation(number)?, &mut Steps::new(listener));
+        steps.begin(generation.bytes())?;
+        let to = (&*self.environment.storage, dir.as_ref());
+        restore::restore(&*self.objects, &generation, to, steps)
     }
 
     /// Makes a store as it was at a moment, in a folder that is empty or not there: of the newest

@@ -2,7 +2,7 @@
 //! ```text
 //! objects -> files, synced ----------------------------------> MANIFEST, last of all: a store
 //!                          -> changes up to a moment, applied
-//!                             (veiled: its manifest has another name so long)
+//!                             (staged: its manifest has another name so long)
 //! ```
 //! Invariants: a folder without MANIFEST is no store, and is refused. So a process that is killed
 //! meanwhile leaves no store of an older moment. After an error nothing is left in the folder.
@@ -14,8 +14,8 @@ use super::apply::{Changes, Restored, Unlogged};
 use super::generation::{Generation, StoredFile};
 use super::object_store::ObjectStore;
 use super::ship::{Covered, ShippedName};
+use super::staged::{Staged, publish};
 use super::values::ValueName;
-use super::veiled::{Veiled, unveil};
 use super::{generation, ship, stored, values};
 use crate::db::Db;
 use crate::error::{Error, Result};
@@ -40,18 +40,8 @@ pub enum Until {
     Time(Duration),
 }
 
+/// Makes the store of a generation. Requires: the steps have begun.
 pub(super) fn restore(
-    objects: &dyn ObjectStore,
-    generation: &Generation,
-    (storage, dir): (&dyn Storage, &Path),
-    steps: &mut Steps<'_, '_>,
-) -> Result<()> {
-    steps.begin(generation.bytes())?;
-    place(objects, generation, (storage, dir), steps)
-}
-
-/// Requires: the steps have begun.
-fn place(
     objects: &dyn ObjectStore,
     generation: &Generation,
     (storage, dir): (&dyn Storage, &Path),
@@ -137,7 +127,7 @@ impl Plan {
         Ok(Plan { from, changes, to })
     }
 
-    /// Makes the store: veiled, since it is of an older moment at first. Gives the last write.
+    /// Makes the store: staged, since it is of an older moment at first. Gives the last write.
     fn make(
         &self,
         objects: &dyn ObjectStore,
@@ -146,11 +136,11 @@ impl Plan {
         (environment, steps): (&Environment, &mut Steps<'_, '_>),
     ) -> Result<u64> {
         let storage = &environment.storage;
-        let veiled = environment.clone().storage(Arc::new(Veiled(Arc::clone(storage))));
-        place(objects, &self.from, (&*veiled.storage, dir), steps)?;
-        let made = Db::open_with(dir, options.clone(), veiled)
+        let staged = environment.clone().storage(Arc::new(Staged(Arc::clone(storage))));
+        restore(objects, &self.from, (&*staged.storage, dir), steps)?;
+        let made = Db::open_with(dir, options.clone(), staged)
             .and_then(|db| self.apply(objects, (&db, &options), unlogged, steps))
-            .and_then(|last| unveil(&**storage, dir).map(|()| last));
+            .and_then(|last| publish(&**storage, dir).map(|()| last));
         if made.is_err() {
             // That it cannot be removed is told by the next attempt.
             let _ = remove_store(&**storage, dir);
@@ -210,7 +200,7 @@ pub(super) fn until(
     }
     steps.begin(plan.bytes(objects)?)?;
     if plan.changes.is_empty() {
-        place(objects, &plan.from, (&*environment.storage, dir), steps)?;
+        restore(objects, &plan.from, (&*environment.storage, dir), steps)?;
         return Ok(plan.from.sequence);
     }
     plan.make(objects, (dir, options), unlogged, (environment, steps))

@@ -79,9 +79,9 @@ pub(super) fn behind(
     Ok(changes)
 }
 
-/// Which writes some changes have.
+/// The union of the intervals of writes that some changes have.
 pub(super) struct Covered {
-    /// The write that changes begin behind, and how far these or any before lead.
+    /// For each interval the write that it begins behind, and the greatest end so far.
     reach: Vec<(u64, u64)>,
 }
 
@@ -147,14 +147,14 @@ pub(super) fn ship(
 ) -> Result<Shipped> {
     db.sync()?;
     let visible = db.snapshot().sequence();
-    // What is behind comes from another store, which was restored to an older moment.
+    // Greater numbers are those of another store: this one was restored to an older moment.
     let own = |number: &u64| *number <= visible;
     let generations = generation::all(objects)?;
     let Some(newest) = generations.iter().map(|it| it.sequence).filter(own).max() else {
         let what = "there is no generation yet: make one before changes are shipped".to_string();
         return Err(Error::FileMissing { path: objects.place().into(), what });
     };
-    // Behind what was shipped, even if a generation came since: so there is no gap.
+    // Shipping goes on where it ended, even if a generation came since: so there is no gap.
     let before = names(objects)?.iter().map(|it| it.to).filter(own).max().unwrap_or(newest);
     match ship_behind(objects, db, environment, before) {
         Err(Error::Gone { .. }) if before < newest => ship_behind(objects, db, environment, newest),

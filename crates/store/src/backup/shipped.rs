@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use super::stored::{is_sound, text};
 use super::values::ShippedValue;
 use crate::entries::checksum;
 use crate::entries::entry::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -131,9 +132,7 @@ pub(super) fn head(bytes: &[u8], input: &mut Reader<'_>) -> Decoded<Head> {
     if !(CHANGES_VERSION_MIN..=CHANGES_VERSION).contains(&version) {
         return Ok(Head::OfVersion(version));
     }
-    let is_wrong =
-        |(rest, told): (&[u8], &[u8; 4])| checksum::crc32c(rest) != u32::from_le_bytes(*told);
-    if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
+    if !is_sound(bytes) {
         return Err(input.corrupt("the checksum of shipped changes does not match"));
     }
     let (mut spaces, mut names) = (ShippedSpaces::new(), BTreeSet::new());
@@ -156,11 +155,6 @@ fn space(input: &mut Reader<'_>) -> Decoded<ShippedSpace> {
     }
     let unlogged = input.varint()?.checked_sub(1);
     Ok(ShippedSpace { name, options, unlogged })
-}
-
-fn text(input: &mut Reader<'_>) -> Decoded<String> {
-    let bytes = input.string()?.to_vec();
-    String::from_utf8(bytes).map_err(|_| input.corrupt("a name that is no text"))
 }
 
 fn number_of(input: &mut Reader<'_>) -> Decoded<u32> {

@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read, Take};
 use std::path::{Path, PathBuf};
 
+use trommel_filters::{Corrupt, Reader};
+
 use super::object_store::ObjectStore;
 use crate::entries::checksum;
 use crate::error::{Error, Result};
@@ -14,7 +16,7 @@ pub(super) fn path_of(objects: &dyn ObjectStore, name: &str) -> PathBuf {
     Path::new(&objects.place()).join(name)
 }
 
-/// Computes a checksum of what is read.
+/// A reader that computes the checksum of what is read.
 pub(super) struct Summed<R> {
     source: R,
     pub(super) checksum: u32,
@@ -34,6 +36,18 @@ impl<R: Read> Read for Summed<R> {
         self.bytes += count as u64;
         Ok(count)
     }
+}
+
+/// Whether an object ends with the checksum of all bytes before.
+pub(super) fn is_sound(bytes: &[u8]) -> bool {
+    let is_of = |(rest, sum): (&[u8], &[u8; 4])| checksum::crc32c(rest) == u32::from_le_bytes(*sum);
+    bytes.split_last_chunk::<4>().is_some_and(is_of)
+}
+
+/// The next string, which is UTF-8.
+pub(super) fn text(input: &mut Reader<'_>) -> std::result::Result<String, Corrupt> {
+    let bytes = input.string()?.to_vec();
+    String::from_utf8(bytes).map_err(|_| input.corrupt("a name that is no text"))
 }
 
 /// Stores bytes.

@@ -237,25 +237,18 @@ pub(crate) struct BlockSlots {
 }
 
 impl BlockSlots {
-    /// Empty slots for so many blocks of a table of this store.
-    pub(crate) fn new(share: Arc<CacheShare>, life: Arc<Life>, block_count: usize) -> Self {
-        let slot_count = if share.cache.bytes_max > 0 { block_count } else { 0 };
-        let left = (0..slot_count).map(|_| AtomicU8::new(0)).collect();
-        BlockSlots::with(share, life, (slot_count, left))
-    }
-
-    /// Empty slots, each for anything.
-    pub(crate) fn of_anything(share: Arc<CacheShare>, life: Arc<Life>, count: usize) -> Self {
-        let slot_count = if share.cache.bytes_max > 0 { count } else { 0 };
-        BlockSlots::with(share, life, (slot_count, Box::default()))
-    }
-
-    fn with(
+    /// Empty slots of this store. `remembers`: each is for one block always, and the block is
+    /// remembered for a while when it leaves.
+    pub(crate) fn new(
         share: Arc<CacheShare>,
         life: Arc<Life>,
-        (slot_count, left): (usize, Box<[AtomicU8]>),
+        count: usize,
+        remembers: bool,
     ) -> Self {
-        let slots: Slots = (0..slot_count).map(|_| Slot::empty()).collect();
+        let count = if share.cache.bytes_max > 0 { count } else { 0 };
+        let slots: Slots = (0..count).map(|_| Slot::empty()).collect();
+        let remembered = if remembers { count } else { 0 };
+        let left = (0..remembered).map(|_| AtomicU8::new(0)).collect();
         let of_share = Arc::clone(&share.bytes);
         let of_queues = Arc::new(TableSlots { slots: Arc::clone(&slots), left, of_share });
         BlockSlots { share, slots, of_queues, life }

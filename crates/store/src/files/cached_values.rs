@@ -81,7 +81,7 @@ impl CachedValues {
         }
         let slots = self.slots.get_or_init(|| {
             let count = self.group_count * GROUP;
-            BlockSlots::of_anything(Arc::clone(&self.share), Arc::clone(&self.life), count)
+            BlockSlots::new(Arc::clone(&self.share), Arc::clone(&self.life), count, false)
         });
         let is_it = |block: &Block| block.raw() == prefix(at);
         if self.group(at).any(|slot| slots.get_if(slot, is_it).is_some()) {

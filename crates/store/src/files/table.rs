@@ -87,7 +87,7 @@ impl Table {
             },
         };
         let unregistered = unregistered(&filters);
-        let blocks = BlockSlots::new(cache, files.life(), index.block_count());
+        let blocks = BlockSlots::new(cache, files.life(), index.block_count(), true);
         Ok(Arc::new(Table {
             opened,
             size,

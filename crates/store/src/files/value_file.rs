@@ -1,44 +1,41 @@
-//! A file of values: appended to for a while, then read alone.
+//! A value file: records are appended for a while, then it is retired and only read.
 //! ```text
 //! put      record -> appended, by one writer at a time            retired: nothing is appended
-//! sync     beside appends -> what was appended before is durable
-//! failed   a sync has failed -> retired -> made anew: copied, checked, durable, renamed
-//! read     head and chunks, each checked
+//! sync     runs beside appends, and makes durable what was appended before it
+//! failed   a sync has failed -> retired -> rewritten: records copied, checked, synced, renamed
+//! read     see `reads.rs`
 //! ```
-//! Invariants: what is appended lies behind all that was. A file that may have a second name, or
-//! was there when the store was opened, is retired. After a failed sync no other sync of that file
-//! counts: its values are copied.
+//! Invariants: no byte is overwritten. A file that may have a second name, or was there when the
+//! store was opened, is retired. After a failed sync the system may have dropped pages that it had
+//! not written, and the next sync may succeed all the same. So that one is not trusted: the file is
+//! rewritten.
 
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::entries::compression::{Compression, Packer, Unreadable};
-use crate::entries::entry::VALUE_BYTES_MAX;
 use crate::entries::keyspace_id::KeyspaceId;
-use crate::entries::read_value::ReadValue;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::names::value_name;
 use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::traits::{Append, ReadAt, Syncer, with_room};
+use crate::storage::traits::{Append, ReadAt, Syncer};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock, try_lock};
 
-pub(crate) mod coming;
 pub(crate) mod format;
+pub(crate) mod pending_read;
+mod reads;
 mod record_maker;
 pub(crate) mod record_reader;
 #[cfg(test)]
 mod tests;
 
-use coming::Coming;
-use format::{
-    CHUNK_BYTES, HEAD_BYTES, HEADER_BYTES, Head, chunk_count, packed_record_bytes_max, record_bytes,
-};
+use format::{CHUNK_BYTES, HEAD_BYTES, HEADER_BYTES, Head, chunk_count, record_bytes};
 use record_maker::RecordMaker;
-use record_reader::{Ended, Ends, Wrong, packed_chunks, plain_chunks, walk};
+use record_reader::{Ended, Wrong, walk};
 
 /// Bytes that are appended, copied or checked at once.
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
@@ -53,16 +50,16 @@ pub(crate) struct ValueFile {
     path: PathBuf,
     keyspace: KeyspaceId,
     reader: OnceLock<Arc<dyn ReadAt>>,
-    /// Of the copy that has taken its name, if there is one.
-    reader_anew: OnceLock<Arc<dyn ReadAt>>,
+    /// Of the rewritten file, which has taken its name.
+    rewritten: OnceLock<Arc<dyn ReadAt>>,
     writing: Mutex<Writing>,
     /// Bytes of whole records, and of them those that are surely durable.
     len: AtomicU64,
     durable: AtomicU64,
     /// Held during a sync.
     syncing: Mutex<Syncing>,
-    /// Whether it waits in the list of files that are to be synced.
-    pub(super) is_noted: AtomicBool,
+    /// Whether it is in the list of files to be synced.
+    pub(super) is_listed: AtomicBool,
     /// Whether a value of it could not be moved.
     is_damaged: AtomicBool,
 }
@@ -84,9 +81,10 @@ struct Syncing {
     syncer: Option<Arc<dyn Syncer>>,
     /// Its name is durable.
     has_name: bool,
-    /// It has to be copied: a sync has failed, or was never made.
+    /// It has to be rewritten: a sync has failed, or nobody knows of one.
     has_failed: bool,
-    /// Another process has written it, and there may be damage that nobody refers to.
+    /// It was there when the store was opened. It may have damaged records that nobody refers to,
+    /// so it is copied as it is.
     was_found: bool,
 }
 
@@ -114,12 +112,12 @@ impl ValueFile {
             path,
             keyspace,
             reader: OnceLock::new(),
-            reader_anew: OnceLock::new(),
+            rewritten: OnceLock::new(),
             writing: Mutex::new(writing),
             len: AtomicU64::new(len),
             durable: AtomicU64::new(0),
             syncing: Mutex::new(Syncing { syncer, ..Syncing::default() }),
-            is_noted: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
         })
     }
@@ -142,12 +140,12 @@ impl ValueFile {
             path,
             keyspace,
             reader: OnceLock::from(reader),
-            reader_anew: OnceLock::new(),
+            rewritten: OnceLock::new(),
             writing: Mutex::new(Writing { is_retired: true, ..Writing::default() }),
             len: AtomicU64::new(len),
             durable: AtomicU64::new(len),
             syncing: Mutex::new(syncing),
-            is_noted: AtomicBool::new(false),
+            is_listed: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
         })
     }
@@ -159,8 +157,8 @@ impl ValueFile {
         Ok(())
     }
 
-    /// What it had when it was opened may not be durable: it is to be copied. Requires: nobody else
-    /// knows the file.
+    /// What it had when it was opened may not be durable: it is to be rewritten. Requires: nobody
+    /// else knows the file.
     pub(super) fn doubt(&self) {
         lock(&self.syncing).has_failed = true;
         self.durable.store(0, Ordering::Release);
@@ -235,8 +233,8 @@ impl ValueFile {
         })
     }
 
-    /// As `append`, of a value of `len` bytes. `give` is asked for its next bytes, so many, and
-    /// hands them over: who has them in memory need not copy them.
+    /// As `append`, of a value of `len` bytes. `give(n, add)` calls `add` with the next `n` bytes.
+    /// So a caller that has them in memory need not copy them.
     pub(super) fn append_pieces(
         &self,
         len: u64,
@@ -276,15 +274,15 @@ impl ValueFile {
     /// Makes all that was appended durable, and its name.
     ///
     /// # Errors
-    /// `Io`: what is not durable may never be. The next call copies it into a new file.
+    /// `Io`: what is not durable may never be. The next call rewrites the file.
     pub(super) fn make_durable(&self, files: &Arc<OpenFiles>, folder: &OpenFolder) -> Result<()> {
         let mut syncing = lock(&self.syncing);
-        self.sync_or_copy(files, folder, &mut syncing)?;
+        self.sync_or_rewrite(files, folder, &mut syncing)?;
         self.close_if_done(&mut syncing);
         Ok(())
     }
 
-    fn sync_or_copy(
+    fn sync_or_rewrite(
         &self,
         files: &Arc<OpenFiles>,
         folder: &OpenFolder,
@@ -293,10 +291,10 @@ impl ValueFile {
         let upto = self.len();
         if upto > self.durable.load(Ordering::Acquire) {
             if syncing.has_failed {
-                self.make_anew(folder, syncing)?;
-                // What is left of the old one may have lost bytes.
+                self.rewrite(folder, syncing)?;
+                // The old file may have lost pages: it is not read any more.
                 if let Ok((reader, _)) = files.file(&value_name(self.number)) {
-                    let _ = self.reader_anew.set(reader);
+                    let _ = self.rewritten.set(reader);
                 }
                 return Ok(());
             }
@@ -330,9 +328,9 @@ impl ValueFile {
         synced.map_err(Error::io(&self.path))
     }
 
-    /// Copies what it has into a file that takes its name. Each record that this process has
-    /// written is checked meanwhile: after a failed sync it may be gone.
-    fn make_anew(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
+    /// Copies it into a new file, which takes its name. Records that this process has written are
+    /// checked meanwhile, since pages of theirs may be lost. Requires: nobody else syncs it.
+    fn rewrite(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
         self.end_appends();
         let (name, new) = (value_name(self.number), format!("{}.new", value_name(self.number)));
         let copied = folder.create_anew(&new).and_then(|mut file| match syncing.was_found {
@@ -398,7 +396,7 @@ impl ValueFile {
 
     /// Where it is read.
     pub(crate) fn reader(&self, files: &Arc<OpenFiles>) -> Result<&Arc<dyn ReadAt>> {
-        if let Some(reader) = self.reader_anew.get() {
+        if let Some(reader) = self.rewritten.get() {
             return Ok(reader);
         }
         if self.reader.get().is_none() {
@@ -406,212 +404,6 @@ impl ValueFile {
             let _ = self.reader.set(reader);
         }
         Ok(self.reader.get().expect("it was set"))
-    }
-
-    /// Whether a reference is to what can be in it.
-    pub(crate) fn check_place(&self, at: &ValueRef) -> Result<()> {
-        let end = at.offset.checked_add(record_bytes(at));
-        let longest = packed_record_bytes_max(at.len);
-        if at.packed_bytes.is_some_and(|bytes| longest.is_none_or(|longest| bytes > longest)) {
-            let what = "a packed value that is longer than any";
-            return Err(Error::corrupt(&self.path, at.offset, what));
-        }
-        if at.offset >= HEADER_BYTES as u64 && end.is_some_and(|end| end <= self.len()) {
-            return Ok(());
-        }
-        let what =
-            format!("a value of {} bytes is to begin here, and the file ends before", at.len);
-        Err(Error::corrupt(&self.path, at.offset, what))
-    }
-
-    /// Where the chunks of a value end.
-    pub(crate) fn ends(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<Ends> {
-        self.check_place(at)?;
-        if let Some(known) = Ends::known(at) {
-            return Ok(known);
-        }
-        let bytes = read_span(&**self.reader(files)?, &self.path, &Ends::span(at))?;
-        Ends::decode(&bytes, at).map_err(|wrong| self.wrong(wrong))
-    }
-
-    /// Reads some chunks of a value, and checks them. `checksum`: of all chunks before, to which
-    /// these are added. Requires: the value has them, and the ends are its own.
-    pub(crate) fn read_chunks(
-        &self,
-        files: &Arc<OpenFiles>,
-        (at, ends): (&ValueRef, &Ends),
-        chunks: Range<u64>,
-        checksum: &mut u32,
-    ) -> Result<ReadValue> {
-        self.check_place(at)?;
-        self.read_record(files, (at, ends.chunks(at, &chunks)), chunks, checksum)
-    }
-
-    /// As above, of what lies there. It may go on behind the chunks.
-    fn read_record(
-        &self,
-        files: &Arc<OpenFiles>,
-        (at, span): (&ValueRef, Range<u64>),
-        chunks: Range<u64>,
-        checksum: &mut u32,
-    ) -> Result<ReadValue> {
-        let reader = &**self.reader(files)?;
-        let are_plain = at.packed_bytes.is_none() && chunks.end - chunks.start > 1;
-        if are_plain && !reader.bypasses_cache() {
-            let _ = reader.will_read(span.start, span.end - span.start);
-            return self.collect_chunks(reader, at, (chunks, &span), checksum);
-        }
-        let read = read_span(reader, &self.path, &span)?;
-        self.check_record(read, (at, span.start), chunks, checksum)
-    }
-
-    /// Reads plain chunks one by one: each is checked and copied while the processor's cache has
-    /// it. Long ones would go through main memory once for each of these steps.
-    fn collect_chunks(
-        &self,
-        reader: &dyn ReadAt,
-        at: &ValueRef,
-        (chunks, span): (Range<u64>, &Range<u64>),
-        checksum: &mut u32,
-    ) -> Result<ReadValue> {
-        let room = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
-        let mut bytes = with_room(room).map_err(|error| failed(&self.path, span.start, error))?;
-        for chunk in chunks {
-            let span = Ends::Plain.chunks(at, &(chunk..chunk + 1));
-            let read = read_span(reader, &self.path, &span)?;
-            let value = self.check_record(read, (at, span.start), chunk..chunk + 1, checksum)?;
-            bytes.extend_from_slice(value.as_slice());
-        }
-        Ok(ReadValue { range: 0..bytes.len(), bytes })
-    }
-
-    /// What was read from a place on, checked.
-    fn check_record(
-        &self,
-        read: ReadBuffer,
-        (at, place): (&ValueRef, u64),
-        chunks: Range<u64>,
-        checksum: &mut u32,
-    ) -> Result<ReadValue> {
-        let value = match at.packed_bytes {
-            None => {
-                let (mut bytes, Range { start, end }) = read.into_memory();
-                plain_chunks(&mut bytes[start..end], at, (chunks.start, place), checksum)
-                    .map(|it| ReadValue { range: start + it.start..start + it.end, bytes })
-            }
-            Some(_) => packed_chunks(&read, at, (&chunks, place), checksum)
-                .map(|bytes| ReadValue { range: 0..bytes.len(), bytes }),
-        };
-        value.map_err(|wrong| self.wrong(wrong))
-    }
-
-    /// The value is read soon: the system begins to or, past its cache, a queue. Nobody waits for
-    /// it, and no error is told.
-    pub(crate) fn will_read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Option<Coming> {
-        self.check_place(at).ok()?;
-        let (reader, len) = (self.reader(files).ok()?, record_bytes(at));
-        if !reader.bypasses_cache() {
-            let _ = reader.will_read(at.offset, len);
-            return None;
-        }
-        let span = at.offset..at.offset + len;
-        (at.len <= AHEAD_BYTES_MAX).then(|| Coming::begin(reader, &span))
-    }
-
-    /// Some chunks of a value are read soon, by a queue. None: the system reads ahead itself.
-    pub(crate) fn will_read_chunks(
-        &self,
-        files: &Arc<OpenFiles>,
-        (at, ends): (&ValueRef, &Ends),
-        chunks: &Range<u64>,
-    ) -> Option<Coming> {
-        self.check_place(at).ok()?;
-        let reader = self.reader(files).ok()?;
-        reader.bypasses_cache().then(|| Coming::begin(reader, &ends.chunks(at, chunks)))
-    }
-
-    /// As `read_chunks`, of what was read ahead.
-    pub(crate) fn arrived_chunks(
-        &self,
-        coming: Coming,
-        (at, ends): (&ValueRef, &Ends),
-        chunks: Range<u64>,
-        checksum: &mut u32,
-    ) -> Result<ReadValue> {
-        let place = ends.chunks(at, &chunks).start;
-        let read = coming.bytes().map_err(|error| failed(&self.path, place, error))?;
-        self.check_record(read, (at, place), chunks, checksum)
-    }
-
-    /// An error: the chunks of a value are sound, and of another one than its reference tells.
-    pub(crate) fn check_all(&self, at: &ValueRef, checksum: u32) -> Result<()> {
-        if checksum == at.checksum {
-            return Ok(());
-        }
-        let what = "the value here is another one than its reference tells";
-        Err(Error::corrupt(&self.path, at.offset, what))
-    }
-
-    /// A value, whole and checked.
-    ///
-    /// # Errors
-    /// `ValueTooLong`: it is read in parts.
-    pub(crate) fn read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<ReadValue> {
-        let (span, mut checksum) = (self.span_of(at)?, 0);
-        let chunks = 0..chunk_count(at.len);
-        let value = self.read_record(files, (at, span), chunks, &mut checksum)?;
-        self.check_all(at, checksum)?;
-        Ok(value.trimmed())
-    }
-
-    /// Where a whole value lies.
-    ///
-    /// # Errors
-    /// `ValueTooLong`, as above. `Corrupt`: the file has no room for it.
-    pub(crate) fn span_of(&self, at: &ValueRef) -> Result<Range<u64>> {
-        let len = usize::try_from(at.len).unwrap_or(usize::MAX);
-        if len > VALUE_BYTES_MAX {
-            return Err(Error::ValueTooLong { len, max: VALUE_BYTES_MAX });
-        }
-        self.check_place(at)?;
-        Ok(at.offset..at.offset + record_bytes(at))
-    }
-
-    /// The value whose span was read, checked.
-    pub(crate) fn value_of_bytes(
-        &self,
-        read: std::io::Result<ReadBuffer>,
-        at: &ValueRef,
-    ) -> Result<ReadValue> {
-        let read = read.map_err(|error| failed(&self.path, at.offset, error))?;
-        let (chunks, mut checksum) = (0..chunk_count(at.len), 0);
-        let value = self.check_record(read, (at, at.offset), chunks, &mut checksum)?;
-        self.check_all(at, checksum)?;
-        Ok(value.trimmed())
-    }
-
-    /// Reads a value piece by piece, and checks it.
-    pub(crate) fn check(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
-        let (ends, mut checksum) = (self.ends(files, at)?, 0);
-        for chunks in pieces(at.len) {
-            self.read_chunks(files, (at, &ends), chunks, &mut checksum)?;
-        }
-        self.check_all(at, checksum)
-    }
-
-    /// Whether a value begins at its place, and the file has room for it. It is not read.
-    pub(crate) fn check_head(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
-        self.check_place(at)?;
-        let mut head = [0; HEAD_BYTES];
-        let read = self.reader(files)?.read_at(at.offset, &mut head);
-        read.map_err(|error| failed(&self.path, at.offset, error))?;
-        let told = Head::decode(&head, (at.file, at.offset));
-        let told = told.map_err(|it| Error::corrupt(&self.path, at.offset, it.what))?;
-        if told == (Head { len: at.len, is_packed: at.packed_bytes.is_some() }) {
-            return Ok(());
-        }
-        let what = "another value than its reference tells";
-        Err(Error::corrupt(&self.path, at.offset, what))
     }
 }
 

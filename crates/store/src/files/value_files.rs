@@ -1,11 +1,11 @@
 //! The value files of a store: which there are, which take values, and which are to be synced.
 //! ```text
-//! put      a file that nobody appends to, or a new one -> appended -> back, until it is full
-//! known    tables, memtables, puts under way and readers hold files     nobody: it is free
+//! put      a file of the pool, or a new one -> appended -> back into the pool, until it is full
+//! known    references are counted: of tables, memtables, puts under way, readers    none: free
 //! sync     those that were appended to since -> durable                  before the log is synced
 //! ```
-//! Invariants: a value is in the list of what is to be synced before anybody refers to it. A file
-//! that anybody may refer to is held: a free one is held by nobody ever again.
+//! Invariants: a file is in the list of those to be synced before anybody refers to its new value.
+//! A file with a value that anybody may refer to has a reference; a free file never gets one again.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
 
-/// Files that wait for the next value, at most. Each has a descriptor.
-const WAITING_MAX: usize = 8;
+/// Files of a pool, at most. Each has a descriptor.
+const POOLED_MAX: usize = 8;
 
 /// A value that was put, and its file, which stays as long as this is held.
 pub(crate) type PutValue = (ValueRef, Arc<ValueFile>);
@@ -30,6 +30,7 @@ pub(crate) struct StoreValues {
     folder: OpenFolder,
     files: Arc<OpenFiles>,
     next_file: Arc<AtomicU64>,
+    /// All that exist, by number. Whoever needs one has a strong reference.
     known: Mutex<BTreeMap<u64, Weak<ValueFile>>>,
     /// How many wait to be synced, or are synced now.
     pending: AtomicUsize,
@@ -47,19 +48,16 @@ impl StoreValues {
         files: Arc<OpenFiles>,
         next_file: Arc<AtomicU64>,
     ) -> Self {
-        let (known, pending) = (Mutex::default(), AtomicUsize::new(0));
-        let (unsynced, turn) = (Mutex::default(), Mutex::default());
-        let (failure, has_failed) = (Mutex::default(), AtomicBool::new(false));
         StoreValues {
             folder,
             files,
             next_file,
-            known,
-            pending,
-            unsynced,
-            turn,
-            failure,
-            has_failed,
+            known: Mutex::default(),
+            pending: AtomicUsize::new(0),
+            unsynced: Mutex::default(),
+            turn: Mutex::default(),
+            failure: Mutex::default(),
+            has_failed: AtomicBool::new(false),
         }
     }
 
@@ -69,7 +67,7 @@ impl StoreValues {
     }
 
     /// Notes what has come of a put or a sync.
-    fn told<T>(&self, done: Result<T>) -> Result<T> {
+    fn note_outcome<T>(&self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done {
             *lock(&self.failure) = Some(format!("a value file has failed: {error}"));
             self.has_failed.store(true, Ordering::Relaxed);
@@ -128,12 +126,12 @@ impl StoreValues {
     /// What a file had when it was opened may not be durable: it is made so before the next log is.
     pub(crate) fn doubt(&self, file: &Arc<ValueFile>) {
         file.doubt();
-        self.note(file);
+        self.list_unsynced(file);
     }
 
-    /// The value of a reference has to be durable before the reference is.
-    fn note(&self, file: &Arc<ValueFile>) {
-        if !file.is_noted.swap(true, Ordering::AcqRel) {
+    /// Has the next sync include the file. A value has to be durable before references to it are.
+    fn list_unsynced(&self, file: &Arc<ValueFile>) {
+        if !file.is_listed.swap(true, Ordering::AcqRel) {
             self.pending.fetch_add(1, Ordering::SeqCst);
             lock(&self.unsynced).push(Arc::clone(file));
         }
@@ -145,16 +143,15 @@ impl StoreValues {
     /// `Io`: some are not; they are tried again by the next call.
     #[inline]
     pub(crate) fn sync(&self) -> Result<()> {
-        if self.pending.load(Ordering::SeqCst) == 0 { Ok(()) } else { self.sync_noted() }
+        if self.pending.load(Ordering::SeqCst) == 0 { Ok(()) } else { self.sync_listed() }
     }
 
     #[cold]
-    fn sync_noted(&self) -> Result<()> {
+    fn sync_listed(&self) -> Result<()> {
         let _turn = lock(&self.turn);
         let files = std::mem::take(&mut *lock(&self.unsynced));
-        let mut all = Noted { store: self, files, synced: Ok(()) };
-        all.sync();
-        self.told(std::mem::replace(&mut all.synced, Ok(())))
+        let mut run = SyncRun { store: self, files };
+        self.note_outcome(run.sync())
     }
 
     /// The files that nobody holds any more: they can go.
@@ -175,34 +172,30 @@ impl StoreValues {
     }
 }
 
-/// Files that are being synced. Dropped, by a panic too: those that are not are noted again.
-struct Noted<'s> {
+/// Files that are being synced. Dropped, by a panic too: those that are not are listed again.
+struct SyncRun<'s> {
     store: &'s StoreValues,
     files: Vec<Arc<ValueFile>>,
-    synced: Result<()>,
 }
 
-impl Noted<'_> {
-    fn sync(&mut self) {
+impl SyncRun<'_> {
+    fn sync(&mut self) -> Result<()> {
         while let Some(file) = self.files.last() {
-            // What is appended from now on is noted anew.
-            file.is_noted.swap(false, Ordering::AcqRel);
-            let synced = file.make_durable(&self.store.files, &self.store.folder);
-            if let Err(error) = synced {
-                self.synced = Err(error);
-                return;
-            }
+            // After what is appended from now on it is listed anew.
+            file.is_listed.swap(false, Ordering::AcqRel);
+            file.make_durable(&self.store.files, &self.store.folder)?;
             self.files.pop();
             self.store.pending.fetch_sub(1, Ordering::SeqCst);
         }
+        Ok(())
     }
 }
 
-impl Drop for Noted<'_> {
+impl Drop for SyncRun<'_> {
     fn drop(&mut self) {
         for file in self.files.drain(..) {
-            file.is_noted.store(false, Ordering::Release);
-            self.store.note(&file);
+            file.is_listed.store(false, Ordering::Release);
+            self.store.list_unsynced(&file);
             self.store.pending.fetch_sub(1, Ordering::SeqCst);
         }
     }
@@ -215,21 +208,21 @@ pub(crate) struct ValueFiles {
     /// A file of so many bytes takes no more values.
     full_bytes: u64,
     /// For values that are put.
-    new: Waiting,
+    new: Pool,
     /// For those that merges move: they have lived for long.
-    moved: Waiting,
+    moved: Pool,
 }
 
 /// Files that take values, and that nobody appends to now.
-struct Waiting {
+struct Pool {
     files: Mutex<Vec<Arc<ValueFile>>>,
     /// How their values are packed.
     compression: Compression,
 }
 
-impl Waiting {
+impl Pool {
     fn new(compression: Compression) -> Self {
-        Waiting { files: Mutex::default(), compression }
+        Pool { files: Mutex::default(), compression }
     }
 }
 
@@ -242,13 +235,7 @@ impl ValueFiles {
         full_bytes: u64,
         [put, moved]: [Compression; 2],
     ) -> Self {
-        ValueFiles {
-            store,
-            keyspace,
-            full_bytes,
-            new: Waiting::new(put),
-            moved: Waiting::new(moved),
-        }
+        ValueFiles { store, keyspace, full_bytes, new: Pool::new(put), moved: Pool::new(moved) }
     }
 
     /// Puts a value into a file.
@@ -256,7 +243,7 @@ impl ValueFiles {
     /// # Errors
     /// `Io`: there is garbage of it, perhaps, and no more.
     pub(crate) fn put(&self, value: &[u8]) -> Result<PutValue> {
-        self.store.told(self.try_put(value))
+        self.store.note_outcome(self.try_put(value))
     }
 
     fn try_put(&self, value: &[u8]) -> Result<PutValue> {
@@ -269,9 +256,9 @@ impl ValueFiles {
         }
     }
 
-    fn take(&self, waiting: &Waiting) -> Result<Arc<ValueFile>> {
-        let file = lock(&waiting.files).pop();
-        file.map_or_else(|| self.store.create(self.keyspace, waiting.compression), Ok)
+    fn take(&self, pool: &Pool) -> Result<Arc<ValueFile>> {
+        let file = lock(&pool.files).pop();
+        file.map_or_else(|| self.store.create(self.keyspace, pool.compression), Ok)
     }
 
     /// Copies a value into another file, for a merge. None: it is damaged, and stays where it is.
@@ -282,7 +269,7 @@ impl ValueFiles {
                 from.note_damage();
                 Ok(None)
             }
-            copied => self.store.told(copied.map(Some)),
+            copied => self.store.note_outcome(copied.map(Some)),
         }
     }
 
@@ -329,28 +316,28 @@ impl ValueFiles {
     }
 
     /// What was appended is to be synced. The file takes other values, unless it is full.
-    fn give_back(&self, waiting: &Waiting, file: &Arc<ValueFile>) {
-        self.store.note(file);
-        let mut files = lock(&waiting.files);
-        match file.len() < self.full_bytes && files.len() < WAITING_MAX {
+    fn give_back(&self, pool: &Pool, file: &Arc<ValueFile>) {
+        self.store.list_unsynced(file);
+        let mut files = lock(&pool.files);
+        match file.len() < self.full_bytes && files.len() < POOLED_MAX {
             true => files.push(Arc::clone(file)),
             false => file.retire(),
         }
     }
 
-    fn each_waiting(&self, mut each: impl FnMut(&mut Vec<Arc<ValueFile>>)) {
-        [&self.new, &self.moved].into_iter().for_each(|waiting| each(&mut lock(&waiting.files)));
+    fn each_pool(&self, mut each: impl FnMut(&mut Vec<Arc<ValueFile>>)) {
+        [&self.new, &self.moved].into_iter().for_each(|pool| each(&mut lock(&pool.files)));
     }
 
-    /// Lets files go that wait for values, and have none that anybody refers to.
-    pub(crate) fn let_useless_go(&self) {
-        // Who puts a value holds its file until tables or memtables do.
-        self.each_waiting(|files| files.retain(|file| Arc::strong_count(file) > 1));
+    /// Drops files from the pools to which nobody else has a reference.
+    pub(crate) fn drop_unreferenced(&self) {
+        // Who puts a value has a reference until a table or a memtable has one.
+        self.each_pool(|files| files.retain(|file| Arc::strong_count(file) > 1));
     }
 
     /// A file takes no values any more, once what is appended now is whole.
     pub(crate) fn retire(&self, file: &Arc<ValueFile>) {
-        self.each_waiting(|files| files.retain(|waiting| !Arc::ptr_eq(waiting, file)));
+        self.each_pool(|files| files.retain(|pooled| !Arc::ptr_eq(pooled, file)));
         file.retire();
     }
 }

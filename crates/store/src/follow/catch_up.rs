@@ -18,8 +18,8 @@ use std::io::ErrorKind;
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
-use crate::files::log_replay::replay_followed;
-use crate::files::log_tail::{LogTail, all_live};
+use crate::files::log_replay::{ReplayedMemtable, replay_followed};
+use crate::files::log_tail::{LogTail, Read, Stretch, all_live};
 use crate::files::manifest::MANIFEST_NAME;
 use crate::files::manifest_tail::ManifestTail;
 use crate::files::wal::{HEADER_SIZE, WalBatch};
@@ -40,14 +40,14 @@ pub(super) struct Progress {
     pub(super) logs: LogTail,
     /// All writes up to this one are in the trees of the present view.
     applied: Sequence,
-    /// The newest log, and how many bytes it had.
-    seen: (u64, u64),
+    /// The newest log that was read on, and where its whole groups end.
+    newest_log: Option<(u64, u64)>,
     /// Whether the manifest tells more than the present view has.
     is_edited: bool,
     /// Whether the memtables are to be made anew, out of all live logs.
-    is_lost: bool,
+    must_replay: bool,
     /// A log whose next group refers to a value that a crash has taken. Its owner goes on in this
-    /// one, made anew without the group, or in another one: all logs are read at each look.
+    /// one, made anew without the group, or in another one: each look replays all logs.
     torn: Option<u64>,
 }
 
@@ -73,16 +73,14 @@ pub(super) struct Found {
 impl Progress {
     /// Nothing was read yet but the manifest.
     pub(super) fn new(manifest: ManifestTail) -> Self {
-        let (logs, applied, seen) = (LogTail::default(), Sequence(0), (0, 0));
-        let layout = Arc::new(manifest.layout().clone());
         Progress {
+            layout: Arc::new(manifest.layout().clone()),
             manifest,
-            layout,
-            logs,
-            applied,
-            seen,
+            logs: LogTail::default(),
+            applied: Sequence(0),
+            newest_log: None,
             is_edited: true,
-            is_lost: true,
+            must_replay: true,
             torn: None,
         }
     }
@@ -93,7 +91,7 @@ impl Progress {
         self.read_manifest(ground, false)?;
         found.has_news |= self.is_edited;
         loop {
-            let was_lost = self.is_lost;
+            let was_replayed = self.must_replay;
             match self.step(ground, current, &mut found) {
                 Ok(Step::Done) => return Ok(found),
                 Ok(Step::Overtaken) => {}
@@ -105,11 +103,11 @@ impl Progress {
                 }
                 Err(error) if may_be_gone(&error) => {
                     if !self.find_reason(ground)? {
-                        if was_lost {
+                        if was_replayed {
                             return Err(error);
                         }
                         // Once more, by all live logs: perhaps the newest one ends here.
-                        self.is_lost = true;
+                        self.must_replay = true;
                     }
                 }
                 Err(error) => return Err(error),
@@ -134,40 +132,35 @@ impl Progress {
         Ok(is_new)
     }
 
-    /// Reads what the manifest as it was read tells of.
+    /// Reads what the manifest as it was read tells of: what is new in the logs, or all live logs.
     fn step(&mut self, ground: &Ground, current: &Switch<View>, found: &mut Found) -> Result<Step> {
-        let (view, layout) = (current.hold(), Arc::clone(&self.layout));
-        let sure = in_tables(&layout).max(self.applied);
-        let was_torn = self.torn;
-        self.is_lost |= was_torn.is_some() || self.is_edited && goes_back(&view.layout, &layout);
-        let stretches = match self.is_lost {
+        let goes_back = self.is_edited && goes_back(&current.hold().layout, &self.layout);
+        self.must_replay |= self.torn.is_some() || goes_back;
+        let stretches = match self.must_replay {
             true => None,
-            false => self.logs.next(&ground.folder, layout.logs)?,
+            false => self.logs.next(&ground.folder, self.layout.logs)?,
         };
-        let Some(stretches) = stretches else {
-            self.seen = (0, 0);
-            let before = self.applied;
-            let Some(trees) = self.read_anew(ground, &view, &layout, sure)? else {
-                return Ok(Step::Unexplained);
-            };
-            // A value that is not there may be in tables by now, and its file removed.
-            if self.torn.is_some() && self.read_manifest(ground, false)? {
-                self.is_lost = true;
-                return Ok(Step::Overtaken);
-            }
-            let is_same = self.torn == was_torn && self.applied == before && !self.is_edited;
-            if was_torn.is_some() && is_same {
-                return Ok(Step::Done);
-            }
-            self.show(ground, current, View::new(layout, trees, self.applied), found);
-            return Ok(Step::Done);
-        };
+        match stretches {
+            Some(stretches) => self.read_on(ground, current, &stretches, found),
+            None => self.replay(ground, current, found),
+        }
+    }
+
+    /// Reads what is new in the logs into the memtables.
+    fn read_on(
+        &mut self,
+        ground: &Ground,
+        current: &Switch<View>,
+        stretches: &[Stretch],
+        found: &mut Found,
+    ) -> Result<Step> {
+        let (view, layout) = (current.hold(), Arc::clone(&self.layout));
         let mut trees = view.trees.clone();
         if self.is_edited {
             trees = self.edited(ground, &view, &layout)?;
         }
-        // What is in memtables by then, and is told of nowhere, is read anew after an error.
-        self.is_lost = true;
+        // An error would leave entries in memtables, and no number that tells how many.
+        self.must_replay = true;
         let mut reading = Reading {
             ground,
             layout: &layout,
@@ -176,33 +169,49 @@ impl Progress {
             whole: self.applied,
             held_back: self.manifest.held_back(),
         };
-        let (mut was_stopped, mut seen) = (false, self.seen);
-        for (place, stretch) in stretches.iter().enumerate() {
-            reading.log(place > 0);
-            let read = stretch.read(&ground.folder, sure, &mut |group| reading.group(&group))?;
-            self.logs.note(stretch.number(), read.to);
-            (was_stopped, seen) = (read.was_stopped, (stretch.number(), read.whole));
-            if was_stopped {
-                break;
-            }
-            reading.whole = reading.applied;
-        }
-        // It is new when all logs were read anew, and told by the edit that has led to that.
-        let before = std::mem::replace(&mut self.seen, seen);
-        found.has_news |= before != seen && before != (0, 0);
-        // What is in memtables behind the last whole batch is not known by its number.
-        let is_lost = reading.applied != reading.whole;
-        let applied = reading.whole.max(in_tables(&layout));
+        let sure = in_tables(&layout).max(self.applied);
+        let last = reading.read(stretches, sure, &mut self.logs)?;
+        // So do those behind the last whole batch.
+        self.must_replay = reading.applied != reading.whole;
+        self.applied = reading.whole.max(in_tables(&layout));
         self.logs.forget_below(layout.logs.live);
-        (self.is_lost, self.applied) = (is_lost, applied);
-        let is_other = self.is_edited || trees.len() != view.trees.len();
-        if is_other {
-            self.show(ground, current, View::new(layout, trees, applied), found);
-        } else if applied > view.visible() {
-            view.publish(applied);
+        // After a replay the newest log was not seen yet: its edit has told of news.
+        let newest = last.map(|(number, read)| (number, read.whole)).or(self.newest_log);
+        let before = std::mem::replace(&mut self.newest_log, newest);
+        found.has_news |= before.is_some() && before != newest;
+        if self.is_edited || trees.len() != view.trees.len() {
+            self.show(ground, current, View::new(layout, trees, self.applied), found);
+        } else if self.applied > view.visible() {
+            view.publish(self.applied);
             found.has_moved = true;
         }
+        let was_stopped = last.is_some_and(|(_, read)| read.was_stopped);
         Ok(if was_stopped { Step::Unexplained } else { Step::Done })
+    }
+
+    /// Makes all trees anew, with what all live logs have.
+    fn replay(
+        &mut self,
+        ground: &Ground,
+        current: &Switch<View>,
+        found: &mut Found,
+    ) -> Result<Step> {
+        let (view, layout) = (current.hold(), Arc::clone(&self.layout));
+        let (was_torn, applied) = (self.torn, self.applied);
+        (self.must_replay, self.newest_log) = (true, None);
+        let Some(trees) = self.replayed_trees(ground, &view, &layout)? else {
+            return Ok(Step::Unexplained);
+        };
+        // A value that is not there may be in tables by now, and its file removed.
+        if self.torn.is_some() && self.read_manifest(ground, false)? {
+            self.must_replay = true;
+            return Ok(Step::Overtaken);
+        }
+        let is_same = self.torn == was_torn && self.applied == applied && !self.is_edited;
+        if was_torn.is_none() || !is_same {
+            self.show(ground, current, View::new(layout, trees, self.applied), found);
+        }
+        Ok(Step::Done)
     }
 
     /// Lets readers see a view.
@@ -237,22 +246,20 @@ impl Progress {
 
     /// All trees, with what the live logs have. None: there is a group that the manifest does not
     /// explain.
-    fn read_anew(
+    fn replayed_trees(
         &mut self,
         ground: &Ground,
         view: &View,
         layout: &StoreLayout,
-        sure: Sequence,
     ) -> Result<Option<Trees>> {
-        self.is_lost = true;
         let (folder, values) = (&ground.folder, &ground.files.values.store);
-        let (names, end) = all_live(folder, layout.logs, sure)?;
+        let (names, end) = all_live(folder, layout.logs, in_tables(layout).max(self.applied))?;
         let size_of = |id: KeyspaceId| ground.size_of(id, &layout.keyspaces[&id]);
-        let replayed = replay_followed((folder, values), (&names, end), layout, &size_of)?;
-        let (mut replayed, torn_at) = replayed;
+        let (replayed, torn_at) =
+            replay_followed((folder, values), (&names, end), layout, &size_of)?;
         let newest = replayed.last_entry();
-        let held_back = self.manifest.held_back();
-        if replayed.is_ahead || held_back.is_some_and(|held_back| held_back < newest) {
+        let is_held_back = self.manifest.held_back().is_some_and(|held_back| held_back < newest);
+        if replayed.is_ahead || is_held_back {
             return Ok(None);
         }
         let applied = newest.max(in_tables(layout));
@@ -264,26 +271,38 @@ impl Progress {
             );
             return Err(Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what));
         }
-        let mut trees = Trees::new();
-        for (&id, keyspace) in &layout.keyspaces {
-            let memtables = replayed.trees.remove(&id).unwrap_or_default();
-            let before = view.trees.get(&id).zip(view.layout.keyspaces.get(&id));
-            if memtables.is_empty() && keyspace.tree.runs.is_empty() && before.is_none() {
-                continue;
-            }
-            let nothing = || nothing(size_of(id), following(applied));
-            let memtables = Recovered::of(memtables, keyspace.tree.next_flush, nothing);
-            let before = before.map(|(tree, before)| (&**tree, before));
-            trees.insert(id, ground.tree((id, keyspace), memtables, before)?);
-        }
+        let trees = trees_with(replayed.trees, ground, view, layout, applied)?;
         self.logs = LogTail::default();
         for log in &replayed.logs {
             self.logs.note(log.number, log.counts.bytes.max(HEADER_SIZE as u64));
         }
         self.torn = torn_at.and(replayed.logs.last().map(|newest| newest.number));
-        (self.applied, self.is_lost) = (applied, false);
+        (self.applied, self.must_replay) = (applied, false);
         Ok(Some(trees))
     }
+}
+
+/// The trees of a layout, with what logs have brought back. `applied`: nothing of it is newer.
+fn trees_with(
+    mut replayed: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
+    ground: &Ground,
+    view: &View,
+    layout: &StoreLayout,
+    applied: Sequence,
+) -> Result<Trees> {
+    let mut trees = Trees::new();
+    for (&id, keyspace) in &layout.keyspaces {
+        let memtables = replayed.remove(&id).unwrap_or_default();
+        let before = view.trees.get(&id).zip(view.layout.keyspaces.get(&id));
+        if memtables.is_empty() && keyspace.tree.runs.is_empty() && before.is_none() {
+            continue;
+        }
+        let nothing = || nothing(ground.size_of(id, keyspace), following(applied));
+        let memtables = Recovered::of(memtables, keyspace.tree.next_flush, nothing);
+        let before = before.map(|(tree, before)| (&**tree, before));
+        trees.insert(id, ground.tree((id, keyspace), memtables, before)?);
+    }
+    Ok(trees)
 }
 
 /// Groups on their way into memtables.
@@ -300,11 +319,29 @@ struct Reading<'r> {
 }
 
 impl Reading<'_> {
-    /// A log begins. `follows`: another one ends.
-    fn log(&mut self, follows: bool) {
-        if follows {
-            self.trees.iter().for_each(|(id, tree)| self.seal(*id, tree, true));
+    /// Reads what is new in the logs, up to a group that is not explained. Gives the last log that
+    /// was read.
+    fn read(
+        &mut self,
+        stretches: &[Stretch],
+        sure: Sequence,
+        logs: &mut LogTail,
+    ) -> Result<Option<(u64, Read)>> {
+        let (folder, mut last) = (&self.ground.folder, None);
+        for stretch in stretches {
+            if last.is_some() {
+                // One log ends, and the next one begins.
+                self.trees.iter().for_each(|(id, tree)| self.seal(*id, tree, true));
+            }
+            let read = stretch.read(folder, sure, &mut |group| self.group(&group))?;
+            logs.note(stretch.number(), read.to);
+            last = Some((stretch.number(), read));
+            if read.was_stopped {
+                break;
+            }
+            self.whole = self.applied;
         }
+        Ok(last)
     }
 
     fn seal(&self, id: KeyspaceId, tree: &OpenTree, log_ends: bool) {

@@ -80,13 +80,13 @@ impl View {
     }
 }
 
-/// What trees of all views are made with.
+/// The store's folder, and what its trees are opened with: files, caches, options. Views share it.
 pub(crate) struct Ground {
     pub(crate) folder: OpenFolder,
     pub(crate) files: Arc<TableFiles>,
     pub(crate) shared: SharedByTrees,
-    /// As they were given, and with what the store keeps of the default key space's.
     given: Options,
+    /// The given ones, with what the store keeps of the default key space's.
     options: Arc<Options>,
     keyspaces: BTreeMap<String, KeyspaceOptions>,
     resources: StoreResources,

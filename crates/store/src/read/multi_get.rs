@@ -28,7 +28,7 @@ use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
 use crate::files::value_file::AHEAD_BYTES_MAX;
-use crate::files::value_file::coming::Coming;
+use crate::files::value_file::pending_read::PendingRead;
 use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
@@ -126,7 +126,7 @@ struct Missing<'v> {
 #[derive(Default)]
 struct ToldValues {
     /// The bytes of each, and its read, if a queue reads it.
-    values: VecDeque<(u64, Option<Coming>)>,
+    values: VecDeque<(u64, Option<PendingRead>)>,
     bytes: u64,
     /// How many queues read.
     coming: usize,
@@ -137,14 +137,14 @@ impl ToldValues {
         self.bytes < AHEAD_BYTES_MAX && self.coming < COMING_MAX
     }
 
-    fn push(&mut self, (bytes, coming): (u64, Option<Coming>)) {
+    fn push(&mut self, (bytes, coming): (u64, Option<PendingRead>)) {
         self.bytes += bytes;
         self.coming += usize::from(coming.is_some());
         self.values.push_back((bytes, coming));
     }
 
     /// The read of the first one, if there is a first one and a queue reads it.
-    fn pop(&mut self) -> Option<Coming> {
+    fn pop(&mut self) -> Option<PendingRead> {
         let (bytes, coming) = self.values.pop_front()?;
         self.bytes -= bytes;
         self.coming -= usize::from(coming.is_some());
@@ -334,7 +334,7 @@ impl<'v> Batch<'v, '_> {
             {
                 told.push(tree.will_get_value(next));
             }
-            let value = tree.cached_or_coming_value(&stored, coming, &mut self.costs);
+            let value = tree.cached_value_apart(&stored, coming, &mut self.costs);
             self.answers[place] = value.map(Some);
         }
     }

@@ -54,10 +54,10 @@ impl OpenTree {
         let mut costs = QueryStats::default();
         let value = match found.kind {
             Kind::Merge => self.merged_value(query, &mut costs).map(Some),
-            Kind::PutApart => self.cached_value_apart(&found.value, &mut costs).map(Some),
+            Kind::PutApart => self.cached_value_apart(&found.value, None, &mut costs).map(Some),
             _ => {
                 let stored = found.value.unless_expired(&*self.env.clock);
-                stored.map(|stored| self.cached_value_apart(&stored, &mut costs)).transpose()
+                stored.map(|stored| self.cached_value_apart(&stored, None, &mut costs)).transpose()
             }
         };
         (value, costs)
@@ -76,7 +76,7 @@ impl OpenTree {
             history = History::read(query, &*self.env.clock, costs)?;
         }
         if let Some(existing) = history.existing.as_mut().filter(|_| history.is_apart) {
-            *existing = self.cached_value_apart(existing, costs)?;
+            *existing = self.cached_value_apart(existing, None, costs)?;
         }
         let operands: Vec<&[u8]> = history.operands.iter().rev().map(|value| &**value).collect();
         let existing = history.existing.as_deref();

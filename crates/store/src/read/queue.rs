@@ -199,7 +199,7 @@ impl Queue {
                 let value = search.arrived(&self.tree, bytes);
                 self.get(tag, Got::Answer(value));
             }
-            Query::Range(search, wanted) => {
+            Query::Range(mut search, wanted) => {
                 match block(&wanted, bytes) {
                     Ok(block) => search.arrived(&wanted, block),
                     Err(_) => search.give_up(),
@@ -227,7 +227,7 @@ impl Queue {
         }
     }
 
-    fn scan(&mut self, tag: u64, search: Box<RangeSearch>) {
+    fn scan(&mut self, tag: u64, mut search: Box<RangeSearch>) {
         match search.scan(&self.tree) {
             Ok(entries) => {
                 self.done.push_back(Answered { tag, answer: Answer::Entries(entries) });

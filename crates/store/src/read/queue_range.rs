@@ -24,23 +24,23 @@ pub(crate) struct RangeSearch {
     bounds: KeyBounds,
     limit: usize,
     fetched: Arc<Fetched>,
-    scans: std::cell::Cell<usize>,
+    /// How often it was scanned.
+    scans: usize,
 }
 
 impl RangeSearch {
     pub(crate) fn new(registered: Registered, bounds: KeyBounds, limit: usize) -> RangeSearch {
-        let fetched = Arc::default();
-        RangeSearch { registered, bounds, limit, fetched, scans: Default::default() }
+        RangeSearch { registered, bounds, limit, fetched: Arc::default(), scans: 0 }
     }
 
     /// The answer, or the block that it needs.
     pub(crate) fn scan(
-        &self,
+        &mut self,
         tree: &Arc<OpenTree>,
     ) -> std::result::Result<Result<Vec<KeyValue>>, Wanted> {
-        self.scans.set(self.scans.get() + 1);
+        self.scans += 1;
         let scan = Scan::new(tree, self.registered.clone(), self.bounds.clone());
-        let mut scan = match self.scans.get() {
+        let mut scan = match self.scans {
             SCANS_MAX.. => scan,
             _ => scan.with_blocks(Arc::clone(&self.fetched)),
         };
@@ -55,8 +55,8 @@ impl RangeSearch {
     }
 
     /// A block that it needs cannot be read: the scan finds that out by itself.
-    pub(crate) fn give_up(&self) {
-        self.scans.set(SCANS_MAX);
+    pub(crate) fn give_up(&mut self) {
+        self.scans = SCANS_MAX;
     }
 
     /// A block that it needs has come.

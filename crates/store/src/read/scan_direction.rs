@@ -24,7 +24,7 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::query_blocks::Fetched;
 use crate::files::read_ahead::Approach;
 use crate::files::run::Run;
-use crate::files::value_file::coming::Coming;
+use crate::files::value_file::pending_read::PendingRead;
 use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{Parts, PartsCursor};
 use crate::guard::{Answer, Guard};
@@ -122,7 +122,7 @@ pub(crate) struct Side {
 enum Found {
     Here(Value),
     /// Where it is, and its read, if a queue reads it ahead.
-    Apart(Value, Option<Coming>),
+    Apart(Value, Option<PendingRead>),
 }
 
 /// What was found before it is asked for (`values_ahead.rs`).

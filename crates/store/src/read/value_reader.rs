@@ -15,8 +15,8 @@ use crate::entries::read_value::ReadValue;
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
-use crate::files::value_file::coming::Coming;
 use crate::files::value_file::format::{CHUNK_BYTES, chunk_count};
+use crate::files::value_file::pending_read::PendingRead;
 use crate::files::value_file::record_reader::Ends;
 use crate::files::value_file::{PIECE_BYTES, ValueFile};
 use crate::storage::open_files::OpenFiles;
@@ -53,7 +53,7 @@ struct ApartReader {
     checksum: u32,
 }
 
-type ComingChunks = (Range<u64>, Coming);
+type ComingChunks = (Range<u64>, PendingRead);
 
 impl ValueReader {
     /// Of a value that is here.

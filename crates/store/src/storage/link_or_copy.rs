@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::traits::{Append, ReadAt, Storage};
+use crate::storage::traits::{Append, ReadAt};
 
 /// How many bytes are copied at once.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -67,53 +67,11 @@ fn copy_bytes(
     out.sync().map_err(Error::io(to))
 }
 
-/// Creates a folder and its parents, durably.
-pub(crate) fn make_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
-    let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !storage.dir_exists(dir);
-    let new: Vec<&Path> = dir.ancestors().take_while(is_new).collect();
-    storage.create_dir(dir).map_err(Error::io(dir))?;
-    for parent in new.iter().filter_map(|dir| parent_of(dir)) {
-        storage.sync_dir(parent).map_err(Error::io(parent))?;
-    }
-    Ok(())
-}
-
-/// Creates a folder and its parents, or takes one that is there: durably, also where its creator
-/// was killed, or has failed, before it was.
-pub(crate) fn take_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
-    make_folder(storage, dir)?;
-    keep_folder(storage, dir)
-}
-
-/// Makes the names of a folder and of its parents durable: their creator may have been killed
-/// before it did.
-pub(crate) fn keep_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
-    for parent in dir.ancestors().filter_map(parent_of) {
-        match storage.sync_dir(parent) {
-            // A process that may not read a folder, or not change it, has not just created a name
-            // in it.
-            Err(error) if cannot_have_changed(&error) => {}
-            synced => synced.map_err(Error::io(parent))?,
-        }
-    }
-    Ok(())
-}
-
-fn cannot_have_changed(error: &std::io::Error) -> bool {
-    use ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
-    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported)
-}
-
-/// The folder that contains this one. None: there is none.
-fn parent_of(dir: &Path) -> Option<&Path> {
-    let parent = dir.parent()?;
-    Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::storage::memory::{Fault, Memory};
+    use crate::storage::traits::Storage;
 
     #[test]
     fn where_linking_fails_the_bytes_are_copied() {
@@ -140,32 +98,5 @@ mod tests {
         disk.no_space(true);
         link_or_copy((&folder, "a"), (&folder, "b")).expect_err("the disk is full");
         assert_eq!(disk.list(Path::new("db")).expect("lists"), ["a"]);
-    }
-
-    #[test]
-    fn a_folder_that_was_not_made_durable_is_once_it_is_taken() {
-        for after in 0.. {
-            let (disk, dir) = (Memory::new(), Path::new("a/b"));
-            disk.fail_at(after, Fault::Io);
-            let made = take_folder(&disk, dir);
-            let has_struck = !disk.may_fail();
-            disk.mend();
-            take_folder(&disk, dir).expect("takes");
-            assert!(disk.crash_hard().dir_exists(dir), "after {after}");
-            assert_eq!(made.is_err(), has_struck);
-            if !has_struck {
-                break;
-            }
-        }
-    }
-
-    #[test]
-    fn folders_are_made_with_those_above_them() {
-        let disk = Memory::new();
-        for dir in ["new", "a/b/c", "/x/y"] {
-            make_folder(&disk, Path::new(dir)).expect("makes");
-            make_folder(&disk, Path::new(dir)).expect("it may be there");
-            assert!(disk.dir_exists(Path::new(dir)));
-        }
     }
 }

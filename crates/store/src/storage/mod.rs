@@ -20,6 +20,7 @@ pub(crate) mod disk_folder;
 #[cfg(target_os = "linux")]
 #[cfg_attr(not(miri), expect(unsafe_code, reason = "a file is written through mapped memory"))]
 pub(crate) mod disk_mapped;
+pub(crate) mod durable_folder;
 pub(crate) mod exhausted;
 #[cfg_attr(
     all(target_os = "linux", not(any(loom, shuttle, miri))),

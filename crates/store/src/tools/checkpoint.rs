@@ -23,8 +23,9 @@ use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
 use crate::plan::store_layout::{LogNumbers, StoreLayout};
+use crate::storage::durable_folder::ensure_folder;
 use crate::storage::io_mode::Access;
-use crate::storage::link_or_copy::{copy_open, link_or_copy, take_folder};
+use crate::storage::link_or_copy::{copy_open, link_or_copy};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{ReadAt, Storage};
 use crate::sync::Arc;
@@ -72,7 +73,7 @@ pub(crate) fn take_new_folder(
     storage: &dyn Storage,
     dir: &Path,
 ) -> Result<(OpenFolder, FolderLock)> {
-    take_folder(storage, dir)?;
+    ensure_folder(storage, dir)?;
     let folder = OpenFolder::open(storage, dir)?;
     let require_empty = || {
         let names = folder.list()?;

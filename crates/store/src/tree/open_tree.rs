@@ -231,7 +231,7 @@ impl OpenTree {
     /// Removes value files that nobody holds. True: as above. Requires: all trees of the store are
     /// open, and hold theirs.
     fn sweep_values(&self) -> bool {
-        self.table_files.values.let_useless_go();
+        self.table_files.values.drop_unreferenced();
         let (store, mut stays) = (&self.table_files.values.store, false);
         for file in store.free() {
             match self.table_files.folder.remove(&value_name(file)) {

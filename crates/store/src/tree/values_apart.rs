@@ -17,8 +17,8 @@ use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::value_file::ValueFile;
-use crate::files::value_file::coming::Coming;
 use crate::files::value_file::format::record_bytes;
+use crate::files::value_file::pending_read::PendingRead;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
@@ -48,7 +48,7 @@ impl AwaitedValue {
 
 /// What a get has to do for its value.
 pub(crate) enum Apart {
-    /// Nothing: the cache has it.
+    /// Nothing: it is in the cache.
     Here(Value),
     Awaited(AwaitedValue),
     /// It is not apart, or too long to be read beside others, or there is an error: `value_of`
@@ -82,8 +82,8 @@ impl OpenTree {
         Some(Apart::Awaited(AwaitedValue { stored, at, file, reader, span }))
     }
 
-    /// The value that was read there. After an error it is read anew: its file may have been made
-    /// anew meanwhile.
+    /// The value that was read there. After an error it is read again: its file may have been
+    /// rewritten meanwhile.
     pub(crate) fn arrived_value(
         &self,
         awaited: &AwaitedValue,
@@ -102,7 +102,7 @@ impl OpenTree {
         awaited: &AwaitedValue,
         costs: &mut QueryStats,
     ) -> Result<Value> {
-        self.cached_value_apart(&awaited.stored, costs)
+        self.cached_value_apart(&awaited.stored, None, costs)
     }
 
     /// Counts a value that was read for a get, and keeps it.
@@ -119,27 +119,27 @@ impl OpenTree {
         Value::apart(read, stored.expiry())
     }
 
-    /// The value of a reference, as it is stored. `coming`: its read, if it was read ahead.
+    /// The value of a reference, as it is stored. `pending`: its read, if it was read ahead.
     /// Requires: the version that it was found in is pinned.
     #[cold]
     pub(crate) fn value_apart(
         &self,
         stored: &Value,
-        coming: Option<Coming>,
+        pending: Option<PendingRead>,
         costs: &mut QueryStats,
     ) -> Result<Value> {
         let at = self.ref_of(stored)?;
-        let value = self.read_apart(&at, coming)?;
+        let value = self.read_apart(&at, pending)?;
         count_read(&at, costs);
         Ok(Value::apart(Arc::new(value), stored.expiry()))
     }
 
-    /// What went wrong ahead is read anew, as if nothing had been.
-    fn read_apart(&self, at: &ValueRef, coming: Option<Coming>) -> Result<ReadValue> {
+    /// Reads a value, unless that was done ahead. A read ahead that has failed is repeated.
+    fn read_apart(&self, at: &ValueRef, pending: Option<PendingRead>) -> Result<ReadValue> {
         let store = &self.table_files.values.store;
         let file = store.held(at.file)?;
-        if let Some(coming) = coming
-            && let Ok(value) = file.value_of_bytes(coming.bytes(), at)
+        if let Some(pending) = pending
+            && let Ok(value) = file.value_of_bytes(pending.bytes(), at)
         {
             return Ok(value);
         }
@@ -151,16 +151,7 @@ impl OpenTree {
     pub(crate) fn cached_value_apart(
         &self,
         stored: &Value,
-        costs: &mut QueryStats,
-    ) -> Result<Value> {
-        self.cached_or_coming_value(stored, None, costs)
-    }
-
-    /// As above. `coming`: its read, if it was read ahead.
-    pub(crate) fn cached_or_coming_value(
-        &self,
-        stored: &Value,
-        coming: Option<Coming>,
+        pending: Option<PendingRead>,
         costs: &mut QueryStats,
     ) -> Result<Value> {
         let at = self.ref_of(stored)?;
@@ -168,13 +159,13 @@ impl OpenTree {
         if let Some(value) = cached.get(&at, stored.expiry()) {
             return Ok(value);
         }
-        let read = self.read_apart(&at, coming)?;
+        let read = self.read_apart(&at, pending)?;
         Ok(self.read_value(stored, &at, read, costs))
     }
 
     /// Has a value be read ahead, whatever the cache has: its bytes, and its read, unless the
     /// system reads it.
-    pub(crate) fn will_read_value(&self, stored: &Value) -> (u64, Option<Coming>) {
+    pub(crate) fn will_read_value(&self, stored: &Value) -> (u64, Option<PendingRead>) {
         let store = &self.table_files.values.store;
         let Ok(at) = self.ref_of(stored) else { return (0, None) };
         let file = store.held(at.file).ok();
@@ -182,7 +173,7 @@ impl OpenTree {
     }
 
     /// As `will_read_value`, for a get. 0: there is nothing to be read.
-    pub(crate) fn will_get_value(&self, stored: &Value) -> (u64, Option<Coming>) {
+    pub(crate) fn will_get_value(&self, stored: &Value) -> (u64, Option<PendingRead>) {
         let cached = &self.table_files.cached_values;
         match self.ref_of(stored) {
             Ok(at) if cached.get(&at, None).is_none() => self.will_read_value(stored),

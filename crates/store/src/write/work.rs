@@ -31,9 +31,9 @@ pub(crate) struct Work {
     pub(super) stopping: bool,
     /// A thread that flushes or merges has panicked, and has not begun anew yet.
     pub(super) panicked: Option<Error>,
-    /// How many wait for room, who may give up, and since when somebody does.
-    pub(super) room_waiters: usize,
-    pub(super) room_since: Duration,
+    /// How many writers are stopped, and since when one is.
+    pub(super) stopped_writers: usize,
+    pub(super) stopped_since: Duration,
 }
 
 impl Work {

@@ -44,29 +44,30 @@ impl Drop for FlushStep<'_> {
     }
 }
 
-/// One of those that wait for room. Together they are one stop.
-struct RoomWait<'e>(&'e Engine);
+/// A writer that is stopped. All that are at one time are one stop.
+struct StoppedWriter<'e>(&'e Engine);
 
-impl<'e> RoomWait<'e> {
+impl<'e> StoppedWriter<'e> {
     fn begin(engine: &'e Engine) -> Self {
         let now = engine.env.clock.now();
         let mut work = lock(&engine.work);
-        work.room_waiters += 1;
-        let is_first = work.room_waiters == 1;
+        work.stopped_writers += 1;
+        let is_first = work.stopped_writers == 1;
         if is_first {
-            work.room_since = now;
+            work.stopped_since = now;
         }
         drop(work);
-        let waits = RoomWait(engine);
+        let stopped = StoppedWriter(engine);
         if is_first {
+            // It counts at once, so that `stats` shows it while it lasts.
             engine.counters.stops.add(Duration::ZERO);
             engine.env.tell(Event::WritersStopped);
         }
-        waits
+        stopped
     }
 }
 
-impl Drop for RoomWait<'_> {
+impl Drop for StoppedWriter<'_> {
     fn drop(&mut self) {
         let engine = self.0;
         // In a child work may be locked for ever.
@@ -74,11 +75,11 @@ impl Drop for RoomWait<'_> {
             return;
         }
         let mut work = lock(&engine.work);
-        work.room_waiters -= 1;
-        if work.room_waiters > 0 {
+        work.stopped_writers -= 1;
+        if work.stopped_writers > 0 {
             return;
         }
-        let time = engine.since(work.room_since);
+        let time = engine.since(work.stopped_since);
         drop(work);
         engine.counters.stops.add_time(time);
         if engine.check_open().is_ok() {
@@ -269,7 +270,7 @@ impl Engine {
         if !self.stops_writers(&lock(&self.work)) {
             return Ok(());
         }
-        let _waits = RoomWait::begin(self);
+        let _stopped = StoppedWriter::begin(self);
         self.wait_or_give_up()
     }
 
@@ -310,7 +311,7 @@ impl Engine {
     /// before is tried again at once: its cause may be gone.
     pub(crate) fn wait_for_flushes(&self) -> Result<()> {
         let crowded = || self.current.pin().sealed.len() >= SEALED_MAX;
-        self.count_stop(crowded, || {
+        self.stop_writer(crowded, || {
             self.retry_flush();
             self.wait_for_flushes_while(crowded)
         })
@@ -328,7 +329,7 @@ impl Engine {
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
         let crowded = || self.current.pin().lagging_runs >= self.run_limits.stop;
         let is_over = |work: &Work| (!crowded() || !self.may_merge(work)).then_some(Ok(()));
-        self.count_stop(crowded, || self.wait_until(is_over))
+        self.stop_writer(crowded, || self.wait_until(is_over))
     }
 
     /// Whether waiting for a merge has an end.
@@ -337,9 +338,8 @@ impl Engine {
         !fails && self.has_merges(work)
     }
 
-    /// Delays a writer while there is too much to do, and counts it. In stepped mode it only
-    /// counts.
-    fn count_stop(
+    /// Stops a writer while there is too much to do. In stepped mode the stop is only counted.
+    fn stop_writer(
         &self,
         crowded: impl Fn() -> bool,
         wait: impl FnOnce() -> Result<()>,
@@ -347,18 +347,12 @@ impl Engine {
         if !crowded() {
             return Ok(());
         }
-        // It counts at once, so that `stats` shows it while it lasts.
-        self.counters.stops.add(Duration::ZERO);
         if self.table_files.options.background == Background::Stepped {
+            self.counters.stops.add(Duration::ZERO);
             return Ok(());
         }
-        let start = self.env.clock.now();
-        self.env.tell(Event::WritersStopped);
-        let waited = wait();
-        let time = self.since(start);
-        self.counters.stops.add_time(time);
-        self.env.tell(Event::WritersGoOn { time });
-        waited
+        let _stopped = StoppedWriter::begin(self);
+        wait()
     }
 
     /// Waits while flushes have not done enough. An error if they have failed.

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use trommel_lab::{AnswerReport, Ask, ComparePlan, CompareReport, Contender, PeerTask, ShapeName};
 
 use crate::args::values::byte_count;
-use crate::output::json::print_json_array;
+use crate::output::json::print_reports;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
@@ -107,11 +107,7 @@ pub(crate) fn run(arguments: &BenchCompareArgs, json: bool, out: &mut dyn Write)
     let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let task = PeerTask::Compare(plan(arguments, folder));
     let reports: Vec<CompareReport> = program.ask(&task)?;
-    if json {
-        print_json_array(out, &reports)?;
-    } else {
-        out.write_all(text(&reports, arguments.cpu).as_bytes())?;
-    }
+    print_reports(out, json, &reports, || text(&reports, arguments.cpu))?;
     Ok(verdict(&reports))
 }
 

@@ -16,7 +16,7 @@ use trommel_lab::{
 
 use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
-use crate::output::json::print_json_array;
+use crate::output::json::print_reports;
 use crate::output::settings::settings_lines;
 use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
@@ -68,11 +68,7 @@ pub(crate) fn run(arguments: &BenchCompressionArgs, json: bool, out: &mut dyn Wr
     let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
     let (plan, reports) =
         arguments.comparison.measure(own, has_peers, bench_compression, PeerTask::Compression)?;
-    if json {
-        print_json_array(out, &reports)?;
-    } else {
-        out.write_all(text(&plan, &reports).as_bytes())?;
-    }
+    print_reports(out, json, &reports, || text(&plan, &reports))?;
     Ok(verdict(&reports))
 }
 

@@ -15,7 +15,7 @@ use trommel_lab::{
 
 use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
-use crate::output::json::print_json_array;
+use crate::output::json::print_reports;
 use crate::output::table::{TextTable, counted, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
@@ -88,11 +88,7 @@ pub(crate) fn run(arguments: &BenchTransactionsArgs, json: bool, out: &mut dyn W
     let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
     let (plan, reports) =
         arguments.comparison.measure(own, has_peers, bench_transactions, PeerTask::Transactions)?;
-    if json {
-        print_json_array(out, &reports)?;
-    } else {
-        out.write_all(text(&plan, &reports).as_bytes())?;
-    }
+    print_reports(out, json, &reports, || text(&plan, &reports))?;
     Ok(verdict(&reports))
 }
 

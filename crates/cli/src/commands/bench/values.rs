@@ -12,7 +12,7 @@ use trommel_lab::{Contender, PeerPacking, PeerTask, ValuesPlan, ValuesReport, be
 
 use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
-use crate::output::json::print_json_array;
+use crate::output::json::print_reports;
 use crate::output::settings::settings_lines;
 use crate::output::table::{TextTable, bytes, counted, whole};
 use crate::process::failure::{Outcome, Status};
@@ -86,11 +86,7 @@ pub(crate) fn run(arguments: &BenchValuesArgs, json: bool, out: &mut dyn Write) 
     let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
     let (plan, reports) =
         arguments.comparison.measure(own, has_peers, bench_values, PeerTask::Values)?;
-    if json {
-        print_json_array(out, &reports)?;
-    } else {
-        out.write_all(text(plan.stores.contenders.len(), &reports).as_bytes())?;
-    }
+    print_reports(out, json, &reports, || text(plan.stores.contenders.len(), &reports))?;
     Ok(verdict(&reports))
 }
 

@@ -17,7 +17,7 @@ use crate::args::comparison::ComparisonArgs;
 use crate::args::filter::{FilterArgs, MemoryArgs};
 use crate::args::policy::PolicyArgs;
 use crate::args::values::byte_count;
-use crate::output::json::print_json_array;
+use crate::output::json::print_reports;
 use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message::warning;
@@ -117,11 +117,7 @@ pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) ->
     let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
     let task = |plan| PeerTask::Ycsb(Box::new(plan));
     let (plan, reports) = arguments.comparison.measure(own, has_peers, bench_ycsb, task)?;
-    if json {
-        print_json_array(out, &reports)?;
-    } else {
-        out.write_all(text(&plan, &reports).as_bytes())?;
-    }
+    print_reports(out, json, &reports, || text(&plan, &reports))?;
     Ok(verdict(&reports))
 }
 

@@ -121,9 +121,9 @@ impl<C: BucketCodec> Cuckoo<C> {
         trace: &mut T,
     ) {
         let known = if self.pages.are_words() {
-            self.codec.matches(self.pages.read_word(bucket, trace), print, slots, trace)
+            self.codec.matches(self.pages.read_as::<u64, T>(bucket, trace), print, slots, trace)
         } else {
-            self.codec.matches(self.pages.read_wide(bucket, trace), print, slots, trace)
+            self.codec.matches(self.pages.read_as::<u128, T>(bucket, trace), print, slots, trace)
         };
         if !known {
             self.overflow_matches(bucket, print, slots, trace);

@@ -12,7 +12,6 @@ use trommel_filters::Untraced;
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Entry, Lanes};
 use super::cuckoo::Cuckoo;
-use super::pages::Pages;
 use super::symbol::BucketBits;
 
 /// The bucket of a filter while entries come and go.
@@ -63,39 +62,8 @@ impl<C: BucketCodec> Bucket<C> for Held {
     }
 }
 
-/// The bits of a bucket, as a page has them.
-pub(super) trait OldestBits: BucketBits {
-    fn read(pages: &Pages, bucket: u32) -> Self;
-
-    fn write(self, pages: &mut Pages, bucket: u32);
-}
-
-impl OldestBits for u64 {
-    #[inline(always)]
-    fn read(pages: &Pages, bucket: u32) -> u64 {
-        pages.read_word(bucket, &mut Untraced)
-    }
-
-    #[inline(always)]
-    fn write(self, pages: &mut Pages, bucket: u32) {
-        pages.write_word(bucket, self);
-    }
-}
-
-impl OldestBits for u128 {
-    #[inline(always)]
-    fn read(pages: &Pages, bucket: u32) -> u128 {
-        pages.read_wide(bucket, &mut Untraced)
-    }
-
-    #[inline(always)]
-    fn write(self, pages: &mut Pages, bucket: u32) {
-        pages.write_wide(bucket, self);
-    }
-}
-
 /// The bits of a bucket whose entries are all in the last slot. Requires: for `u64`, buckets are
-/// words (see [`Pages::are_words`]).
+/// words (see [`super::pages::Pages::are_words`]).
 pub(super) struct OldestHeld<B> {
     bits: B,
     shifts: [u8; BUCKET_SLOTS],
@@ -103,13 +71,13 @@ pub(super) struct OldestHeld<B> {
     last_slot: u8,
 }
 
-impl<C: BucketCodec, B: OldestBits> Bucket<C> for OldestHeld<B> {
+impl<C: BucketCodec, B: BucketBits> Bucket<C> for OldestHeld<B> {
     #[inline(always)]
     fn take(filter: &Cuckoo<C>, bucket: u32) -> Self {
         let codec = filter.codec();
         let last_slot = codec.last_slot();
         OldestHeld {
-            bits: B::read(&filter.pages, bucket),
+            bits: filter.pages.read_as(bucket, &mut Untraced),
             shifts: codec.oldest_shifts(),
             print_mask: u32::MAX >> (u32::BITS - codec.print_bits(last_slot)),
             last_slot,
@@ -118,7 +86,7 @@ impl<C: BucketCodec, B: OldestBits> Bucket<C> for OldestHeld<B> {
 
     #[inline(always)]
     fn put_back(&self, filter: &mut Cuckoo<C>, bucket: u32) {
-        self.bits.write(&mut filter.pages, bucket);
+        filter.pages.write_as(bucket, self.bits);
     }
 
     #[inline(always)]

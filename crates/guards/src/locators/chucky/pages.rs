@@ -13,6 +13,8 @@ use std::sync::Arc;
 use trommel_filters::Trace;
 use trommel_filters::bits::simd::prefetch;
 
+use super::symbol::BucketBits;
+
 /// The most bits of a bucket: with seven bits before it, it is in one read of sixteen bytes.
 pub(super) const BUCKET_BITS_MAX: u32 = 120;
 
@@ -56,12 +58,8 @@ impl Pages {
         ((bucket >> self.page_shift) as usize, (bit / 8) as usize, bit % 8)
     }
 
-    fn word_mask(&self) -> u64 {
-        u64::MAX >> (u64::BITS - self.bucket_bits)
-    }
-
-    fn mask(&self) -> u128 {
-        u128::MAX >> (u128::BITS - self.bucket_bits)
+    fn mask<B: BucketBits>(&self) -> B {
+        B::low_of(u128::MAX) >> (B::BITS - self.bucket_bits)
     }
 
     /// Asks for the memory of a bucket.
@@ -82,62 +80,44 @@ impl Pages {
         (bytes, shift)
     }
 
-    /// Whether buckets are so short that [`Self::read_word`] reads them.
+    /// Whether buckets are so short that a `u64` has one, wherever its bits begin.
     #[inline(always)]
     pub(super) fn are_words(&self) -> bool {
         self.bucket_bits <= SHORT_BUCKET_BITS_MAX
-    }
-
-    /// The bits of a bucket. Requires: buckets are words.
-    #[inline(always)]
-    pub(super) fn read_word<T: Trace>(&self, bucket: u32, trace: &mut T) -> u64 {
-        let (bytes, shift) = self.bytes(bucket, trace);
-        let word = u64::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
-        word >> shift & self.word_mask()
     }
 
     /// The bits of a bucket.
     #[inline(always)]
     pub(super) fn read<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
         match self.are_words() {
-            true => u128::from(self.read_word(bucket, trace)),
-            false => self.read_wide(bucket, trace),
+            true => u128::from(self.read_as::<u64, T>(bucket, trace)),
+            false => self.read_as(bucket, trace),
         }
     }
 
-    /// As above, of buckets of any length.
+    /// As above. Requires: for `u64`, buckets are words.
     #[inline(always)]
-    pub(super) fn read_wide<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
+    pub(super) fn read_as<B: BucketBits, T: Trace>(&self, bucket: u32, trace: &mut T) -> B {
         let (bytes, shift) = self.bytes(bucket, trace);
-        let word = u128::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
-        word >> shift & self.mask()
+        B::read(bytes) >> shift & self.mask::<B>()
     }
 
     /// Writes a bucket. Requires: no more bits than it has.
     #[inline(always)]
     pub(super) fn write(&mut self, bucket: u32, value: u128) {
         match self.are_words() {
-            true => self.write_word(bucket, value as u64),
-            false => self.write_wide(bucket, value),
+            true => self.write_as(bucket, value as u64),
+            false => self.write_as(bucket, value),
         }
     }
 
-    /// As above. Requires: buckets are words.
+    /// As above. Requires: for `u64`, buckets are words.
     #[inline(always)]
-    pub(super) fn write_word(&mut self, bucket: u32, value: u64) {
-        let (mask, (page, byte, shift)) = (self.word_mask(), self.place(bucket));
-        debug_assert!(value & !mask == 0, "{value:x} has more than {} bits", self.bucket_bits);
-        let chunk = self.own(page)[byte..].first_chunk_mut().expect("pages are padded");
-        *chunk = (u64::from_le_bytes(*chunk) & !(mask << shift) | value << shift).to_le_bytes();
-    }
-
-    /// As above, of buckets of any length.
-    #[inline(always)]
-    pub(super) fn write_wide(&mut self, bucket: u32, value: u128) {
-        let (mask, (page, byte, shift)) = (self.mask(), self.place(bucket));
-        debug_assert!(value & !mask == 0, "{value:x} has more than {} bits", self.bucket_bits);
-        let chunk = self.own(page)[byte..].first_chunk_mut().expect("pages are padded");
-        *chunk = (u128::from_le_bytes(*chunk) & !(mask << shift) | value << shift).to_le_bytes();
+    pub(super) fn write_as<B: BucketBits>(&mut self, bucket: u32, value: B) {
+        let (mask, (page, byte, shift)) = (self.mask::<B>(), self.place(bucket));
+        debug_assert!(value & mask == value, "{value:x} has more than {} bits", self.bucket_bits);
+        let bytes = &mut self.own(page)[byte..];
+        B::change(bytes, |bits| bits & !(mask << shift) | value << shift);
     }
 
     /// A page to write to, copied if another clone holds it. (`Arc::make_mut` is a call.)
@@ -193,7 +173,7 @@ mod tests {
                     let read = pages.read(bucket, &mut Untraced);
                     assert_eq!(read, value(bucket, round));
                     if pages.are_words() {
-                        assert_eq!(u128::from(pages.read_word(bucket, &mut Untraced)), read);
+                        assert_eq!(pages.read_as::<u64, _>(bucket, &mut Untraced), read as u64);
                     }
                     let before = if round == 0 { 0 } else { value(bucket, 0) };
                     assert_eq!(blank.read(bucket, &mut Untraced), before);

@@ -6,7 +6,8 @@
 //! ```
 //! Invariant: lanes do not overlap, and the code lies above them.
 
-use std::ops::{BitXor, Shl, Shr};
+use std::fmt::LowerHex;
+use std::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
 use trommel_filters::{RunSlot, SlotSet};
 
@@ -18,7 +19,15 @@ pub(super) const PRINT_BITS: u32 = u32::BITS;
 
 /// The bits of a bucket: a word, where they fit into one.
 pub trait BucketBits:
-    Copy + BitXor<Output = Self> + Shl<u32, Output = Self> + Shr<u32, Output = Self>
+    Copy
+    + LowerHex
+    + PartialEq
+    + Not<Output = Self>
+    + BitAnd<Output = Self>
+    + BitOr<Output = Self>
+    + BitXor<Output = Self>
+    + Shl<u32, Output = Self>
+    + Shr<u32, Output = Self>
 {
     /// Bits of the number.
     const BITS: u32;
@@ -28,6 +37,12 @@ pub trait BucketBits:
 
     /// The low 32 bits.
     fn low(self) -> u32;
+
+    /// The number that begins these bytes. Requires: they are as many.
+    fn read(bytes: &[u8]) -> Self;
+
+    /// Changes it.
+    fn change(bytes: &mut [u8], change: impl FnOnce(Self) -> Self);
 
     /// The first 32 bits of a bucket of so many; zeros after the last.
     #[inline(always)]
@@ -48,6 +63,17 @@ impl BucketBits for u64 {
     fn low(self) -> u32 {
         self as u32
     }
+
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> u64 {
+        u64::from_le_bytes(*bytes.first_chunk().expect("pages are padded"))
+    }
+
+    #[inline(always)]
+    fn change(bytes: &mut [u8], change: impl FnOnce(u64) -> u64) {
+        let chunk = bytes.first_chunk_mut().expect("pages are padded");
+        *chunk = change(u64::from_le_bytes(*chunk)).to_le_bytes();
+    }
 }
 
 impl BucketBits for u128 {
@@ -61,6 +87,17 @@ impl BucketBits for u128 {
     #[inline(always)]
     fn low(self) -> u32 {
         self as u32
+    }
+
+    #[inline(always)]
+    fn read(bytes: &[u8]) -> u128 {
+        u128::from_le_bytes(*bytes.first_chunk().expect("pages are padded"))
+    }
+
+    #[inline(always)]
+    fn change(bytes: &mut [u8], change: impl FnOnce(u128) -> u128) {
+        let chunk = bytes.first_chunk_mut().expect("pages are padded");
+        *chunk = change(u128::from_le_bytes(*chunk)).to_le_bytes();
     }
 }
 

@@ -17,13 +17,14 @@ use trommel::{
 };
 
 use super::super::held::HeldSnapshot;
+use super::super::held_list::HeldList;
 use super::super::keys::Keys;
 use super::super::model::{Reopened, State, expiry_of, is_streamed, mixed, number_of, value_of};
 use super::super::operands::operand_of;
 use super::super::operation::{End, Write};
 use super::super::setup::{self, INTERVAL};
 use super::super::values::{put, read_through};
-use super::super::world::{Checked, DIR, Done, Door, remove_one};
+use super::super::world::{Checked, DIR, Done, Door};
 use super::super::writer::expiry_at;
 use super::models::Models;
 use super::open::{Locked, Now, OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};
@@ -32,8 +33,6 @@ use super::{KEYS, SPACES, number_of_key};
 use crate::keys::rng::scramble;
 use crate::keys::spread::spread_key as key;
 
-/// Transactions, and snapshots, that are open at most.
-const OPEN_MAX: usize = 6;
 /// What is told of a bulk load.
 const INGEST: &str = "ingest";
 /// Every so many steps everything is compared.
@@ -56,8 +55,8 @@ pub(crate) struct World {
     keys: Keys,
     /// What was written, in order.
     written: Vec<Touched>,
-    open: Vec<OpenTransaction>,
-    snapshots: Vec<HeldSnapshot>,
+    open: HeldList<OpenTransaction>,
+    snapshots: HeldList<HeldSnapshot>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
     /// A killed process has left unsynced bytes, and nothing was written since.
@@ -80,8 +79,8 @@ impl World {
             model: Models::new(&setup::have_logs::<SPACES>(setup), KEYS),
             keys: Keys::dense((SPACES * KEYS) as u64),
             written: Vec::new(),
-            open: Vec::new(),
-            snapshots: Vec::new(),
+            open: HeldList::default(),
+            snapshots: HeldList::default(),
             had_faults: false,
             inherits: false,
             done: Done::default(),
@@ -157,13 +156,13 @@ impl World {
                 self.read_inside(*which, |tx, spaces| Ok(tx.delete_range(stretch, spaces)))?;
             }
             Step::Savepoint { which } => {
-                self.which(*which).into_iter().for_each(|at| self.open[at].set_savepoint());
+                self.open.place(*which).into_iter().for_each(|at| self.open[at].set_savepoint());
             }
             Step::RollBack { which } => {
-                self.which(*which).into_iter().for_each(|at| self.open[at].roll_back());
+                self.open.place(*which).into_iter().for_each(|at| self.open[at].roll_back());
             }
             Step::Commit { which, synced } => return self.commit(*which, *synced),
-            Step::Abandon { which } => remove_one(&mut self.open, *which),
+            Step::Abandon { which } => self.open.drop_one(*which),
             Step::Write { writes, synced } => return self.write(writes, *synced),
             Step::DeleteRange(stretch) => return self.delete_range(*stretch),
             Step::OnlyIf { places, lies, writes } => return self.only_if(places, *lies, writes),
@@ -174,7 +173,7 @@ impl World {
             Step::Get(place) => return self.check_get(*place),
             Step::TakeSnapshot => self.take_snapshot(),
             Step::ReadSnapshot { which, space } => return self.read_snapshot(*which, *space),
-            Step::DropSnapshot(which) => remove_one(&mut self.snapshots, *which),
+            Step::DropSnapshot(which) => self.snapshots.drop_one(*which),
             Step::Drop { space, setup } => return self.drop_space(*space, *setup),
             Step::Rename { space } => return self.rename(*space),
             Step::Flush { space } => return self.flush(*space),
@@ -236,17 +235,10 @@ impl World {
         self.inherits = false;
     }
 
-    fn which(&self, which: usize) -> Option<usize> {
-        which.checked_rem(self.open.len())
-    }
-
     fn begin(&mut self, serializable: bool) {
         let begun = self.written.len();
         let new = OpenTransaction::begin(self.db(), serializable, self.model.seen(), begun);
         self.open.push(new);
-        if self.open.len() > OPEN_MAX {
-            self.open.remove(0);
-        }
     }
 
     /// Does something in a transaction, which is given up if the disk fails.
@@ -255,19 +247,19 @@ impl World {
         which: usize,
         work: impl FnOnce(&mut OpenTransaction, &Spaces) -> Checked<trommel::Result<()>>,
     ) -> Checked<()> {
-        let Some(at) = self.which(which) else { return Ok(()) };
+        let Some(at) = self.open.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
         let done = work(&mut self.open[at], &self.spaces)
             .map_err(|wrong| format!("transaction {at}: {wrong}"))?;
         if self.done.allowed("in a transaction", could_fail, done)?.is_none() {
-            self.open.remove(at);
+            self.open.drop_one(at);
         }
         Ok(())
     }
 
     /// Reads a key for update, if no other transaction has locked it; then it must not be read.
     fn read_for_update(&mut self, which: usize, place: usize) -> Checked<()> {
-        let Some(at) = self.which(which) else { return Ok(()) };
+        let Some(at) = self.open.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
         let mut transaction = self.open.swap_remove(at);
         let is_locked = self.is_locked(&[self.spaces.touched(Stretch::of_place(place))]);
@@ -319,7 +311,7 @@ impl World {
     }
 
     fn commit(&mut self, which: usize, synced: bool) -> Checked<()> {
-        let Some(at) = self.which(which) else { return Ok(()) };
+        let Some(at) = self.open.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
         let transaction = self.open.swap_remove(at);
         if could_fail && !self.model.takes_doubt() {
@@ -564,13 +556,10 @@ impl World {
     fn take_snapshot(&mut self) {
         let (snapshot, state) = (self.db().snapshot(), self.model.seen().clone());
         self.snapshots.push(HeldSnapshot { snapshot, state });
-        if self.snapshots.len() > OPEN_MAX {
-            self.snapshots.remove(0);
-        }
     }
 
     fn read_snapshot(&mut self, which: usize, space: usize) -> Checked<()> {
-        let Some(at) = which.checked_rem(self.snapshots.len()) else { return Ok(()) };
+        let Some(at) = self.snapshots.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
         let held = &self.snapshots[at];
         let snapshot = held.snapshot.of(&self.spaces.handles[space]);
@@ -597,7 +586,7 @@ impl World {
         // The edit is durable, and all that was written before it.
         self.all_durable();
         self.open.iter_mut().for_each(|transaction| transaction.lose(space));
-        for held in &mut self.snapshots {
+        for held in self.snapshots.iter_mut() {
             Stretch::whole(space).places().for_each(|place| held.state.0[place] = 0);
         }
         self.check_names()
@@ -692,7 +681,8 @@ impl World {
     }
 
     fn end(&mut self, end: End) -> Checked<()> {
-        (self.open, self.snapshots) = (Vec::new(), Vec::new());
+        self.open.clear();
+        self.snapshots.clear();
         self.spaces.handles.clear();
         let db = self.db.take().expect("open between operations");
         let could_fail = self.could_fail();

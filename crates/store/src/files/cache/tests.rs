@@ -33,7 +33,7 @@ fn slots(cache: &Arc<BlockCache>, block_count: usize) -> BlockSlots {
 }
 
 fn slots_of(share: &Arc<CacheShare>, block_count: usize) -> BlockSlots {
-    BlockSlots::new(Arc::clone(share), Arc::new(Life::new("store".as_ref())), block_count)
+    BlockSlots::new(Arc::clone(share), Arc::new(Life::new("store".as_ref())), block_count, true)
 }
 
 /// Whether it is here, without touching it.
@@ -199,7 +199,7 @@ fn large_blocks_that_were_read_once_go_before_small_ones_that_were_read_again() 
 #[test]
 fn slots_for_anything_remember_nothing() {
     let cache = cache_of(20 * cost(&block(0, 0, 1_000)));
-    let any = BlockSlots::of_anything(cache.share(), Arc::new(Life::new("store".as_ref())), 400);
+    let any = BlockSlots::new(cache.share(), Arc::new(Life::new("store".as_ref())), 400, false);
     for round in 0..2 {
         (0..400).for_each(|number| any.insert(number, &block(round, number, 1_000)));
         assert_eq!(lock(&cache.queues).kept.len(), 0, "nothing was asked for");

@@ -1,9 +1,9 @@
-//! A storage on which a store is made that nobody else takes for one yet.
+//! A storage for a store that is not complete yet: only its maker can open it.
 //! ```text
 //! the maker asks for   MANIFEST           its folder, its log and its tables: as they are
-//! the folder has       MANIFEST.part      unveil: renamed to MANIFEST, the last of all
+//! the folder has       MANIFEST.part      publish: renamed to MANIFEST, the last of all
 //! ```
-//! Invariant: until it is unveiled the folder has no MANIFEST, and so is no store: it is refused.
+//! Invariant: until it is published the folder has no MANIFEST, so it is refused as no store.
 
 use std::io;
 use std::path::Path;
@@ -16,38 +16,38 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{Append, Folder, FolderWrapper, ReadAt, Storage, StorageWrapper};
 use crate::sync::Arc;
 
-/// What the manifest is called meanwhile.
+/// What the manifest is called until then.
 const PART_NAME: &str = "MANIFEST.part";
 
-/// A storage with other names for manifests.
-pub(super) struct Veiled(pub(super) Arc<dyn Storage>);
+/// A storage with another name for manifests.
+pub(super) struct Staged(pub(super) Arc<dyn Storage>);
 
-struct VeiledFolder(Arc<dyn Folder>);
+struct StagedFolder(Arc<dyn Folder>);
 
 /// The name that a file of the maker's has in the folder.
-fn veiled(name: &str) -> &str {
+fn staged(name: &str) -> &str {
     if name == MANIFEST_NAME { PART_NAME } else { name }
 }
 
 /// Gives the manifest its name. Requires: the store is closed, and all of it is durable.
-pub(super) fn unveil(storage: &dyn Storage, dir: &Path) -> Result<()> {
+pub(super) fn publish(storage: &dyn Storage, dir: &Path) -> Result<()> {
     let folder = OpenFolder::open(storage, dir)?;
     let _lock = lock_folder(&folder)?;
     folder.rename(PART_NAME, MANIFEST_NAME)?;
     folder.sync()
 }
 
-impl StorageWrapper for Veiled {
+impl StorageWrapper for Staged {
     fn inner(&self) -> &dyn Storage {
         &*self.0
     }
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
-        Ok(Arc::new(VeiledFolder(self.0.open_folder(dir)?)))
+        Ok(Arc::new(StagedFolder(self.0.open_folder(dir)?)))
     }
 }
 
-impl FolderWrapper for VeiledFolder {
+impl FolderWrapper for StagedFolder {
     fn inner(&self) -> &dyn Folder {
         &*self.0
     }
@@ -63,27 +63,27 @@ impl FolderWrapper for VeiledFolder {
     }
 
     fn grant(&self, beside: &str, wanted: Access) -> Access {
-        self.0.grant(veiled(beside), wanted)
+        self.0.grant(staged(beside), wanted)
     }
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
-        self.0.create_with(veiled(name), access)
+        self.0.create_with(staged(name), access)
     }
 
     fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        self.0.open_with(veiled(name), access)
+        self.0.open_with(staged(name), access)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(veiled(name))
+        self.0.remove(staged(name))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(veiled(from), veiled(to))
+        self.0.rename(staged(from), staged(to))
     }
 
     fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()> {
-        self.0.link(veiled(from), into, veiled(to))
+        self.0.link(staged(from), into, staged(to))
     }
 }
 
@@ -93,10 +93,10 @@ mod tests {
     use crate::storage::memory::Memory;
 
     #[test]
-    fn a_manifest_is_its_makers_alone_until_it_is_unveiled() {
+    fn a_manifest_is_its_makers_alone_until_it_is_published() {
         let disk = Memory::new();
         disk.put_file("db/000001.wal", &b"log"[..]);
-        let storage: Arc<dyn Storage> = Arc::new(Veiled(Arc::new(disk.clone())));
+        let storage: Arc<dyn Storage> = Arc::new(Staged(Arc::new(disk.clone())));
         let folder = storage.open_folder("db".as_ref()).expect("opens");
         drop(folder.create("MANIFEST.new").expect("creates"));
         folder.rename("MANIFEST.new", MANIFEST_NAME).expect("renames");
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(folder.list().expect("lists"), ["000001.wal", MANIFEST_NAME]);
         let names = || disk.list("db".as_ref()).expect("lists");
         assert_eq!(names(), ["000001.wal", PART_NAME]);
-        unveil(&disk, "db".as_ref()).expect("renames");
+        publish(&disk, "db".as_ref()).expect("renames");
         assert_eq!(names(), ["000001.wal", "LOCK", MANIFEST_NAME]);
     }
 }

@@ -5,8 +5,8 @@
 //! law         constant or logarithm: about as much    linear: ten times as much (and a logarithm)
 //! ```
 //! Nothing is timed. The list of laws stands in docs/performance.md. Invariant: every operation of
-//! the public interface is in `OPERATIONS`, in `WHOLE` or in `OF_BATCHES`. The first are held
-//! to `Law::Log` unless `law_of` says for what pattern they are not, and why.
+//! the public interface is in `OPERATIONS`, in `WHOLE` or in `OF_BATCHES`, or in a file of its own.
+//! The first are held to `Law::Log` unless `law_of` says for what pattern they are not, and why.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,8 +45,24 @@ struct Cost {
     disk_calls: u64,
 }
 
+/// What was counted, how much of it, and how much more is never too much.
+type Part = (&'static str, u64, u64);
+
+/// What is wrong with the cost of ten times as much. (A logarithm grows by less than a half from
+/// 1,000 to 10,000.)
+fn breaks<const N: usize>(small: [Part; N], large: [Part; N], law: Law) -> Option<String> {
+    let factor = match law {
+        Law::Log => 2,
+        Law::Linear => 20,
+    };
+    let broken = |((what, small, slack), (_, large, _)): (Part, Part)| {
+        (large > factor * small + slack).then(|| format!("{what}: {small}, then {large}"))
+    };
+    small.into_iter().zip(large).find_map(broken)
+}
+
 impl Cost {
-    fn parts(self) -> [(&'static str, u64, u64); 5] {
+    fn parts(self) -> [Part; 5] {
         [
             ("steps", self.steps, 200),
             ("allocations", self.allocations, 100),
@@ -66,18 +82,9 @@ impl Cost {
         }
     }
 
-    /// What is wrong with the cost of ten times as much. (A logarithm grows by less than a half
-    /// from 1,000 to 10,000.)
+    /// What is wrong with the cost of ten times as much.
     fn breaks(self, large: Cost, law: Law) -> Option<String> {
-        let factor = match law {
-            Law::Log => 2,
-            Law::Linear => 20,
-        };
-        let parts = self.parts().into_iter().zip(large.parts());
-        let broken = |((what, small, slack), (_, large, _))| {
-            (large > factor * small + slack).then(|| format!("{what}: {small}, then {large}"))
-        };
-        parts.filter_map(broken).next()
+        breaks(self.parts(), large.parts(), law)
     }
 }
 
@@ -185,7 +192,10 @@ use patterns::{HELD, HELD_CUT, OF_KEYSPACES, PATTERNS, Pattern, RUNS, TOMBSTONES
 mod operations;
 use operations::{FLUSH_OF_ONE, OF_BATCHES, OPERATIONS, Operation, WHOLE};
 
+mod copies;
+mod counted;
 mod files;
+mod large_values;
 
 /// How the operations begin that look at every run. Writes, syncs and snapshots do not.
 const OF_EACH_RUN: [&str; 18] = [

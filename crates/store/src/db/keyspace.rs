@@ -203,8 +203,9 @@ impl Keyspace {
     /// a recovery; it is durable when this returns. How many there were.
     ///
     /// Other writes wait until it is done, so the iterator must not write to this store. What is in
-    /// memory is flushed first. A guard that is told of every key (`grf`, ...) has them all in
-    /// memory until the run is there.
+    /// memory is flushed first. For a guard that is told of every key (`grf`, ...) keys are kept up
+    /// to four times [`write_buffer_bytes`](crate::options::OptionValues::write_buffer_bytes); if
+    /// there are more, the run is read once.
     ///
     /// # Errors
     /// `Unsorted`, `KeyTooLong`, `ValueTooLong`: nothing was written, and no file is left. `Io`: as

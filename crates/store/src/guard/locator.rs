@@ -73,6 +73,23 @@ impl LocatorGuard {
         LocatorGuard { kind, filter, plan, runs: Vec::new(), reserved, is_whole: false }
     }
 
+    /// Of a tree that has nothing but this run, whose keys are read.
+    fn of_run(
+        kind: &'static dyn RunLocatorKind,
+        plan: TreePlan,
+        oldest: &PlacedRun,
+        source: &mut KeySource,
+    ) -> Result<Self> {
+        let mut builder = kind.builder(&plan);
+        source.run(&oldest.run, kind, |key| match key {
+            KeyOrHash::Hash(hash) => builder.push_hash(hash),
+            KeyOrHash::Key(key) => builder.push(key),
+        })?;
+        let mut guard = LocatorGuard::of_oldest(kind, builder.finish(), plan);
+        guard.settle_run(oldest.id, oldest.span());
+        Ok(guard)
+    }
+
     /// Asks once.
     #[inline]
     pub(crate) fn ask(&self, query: &Query<'_>, codes: &mut Codes) {
@@ -270,6 +287,22 @@ pub(crate) fn with_flush(
     next
 }
 
+/// As above, of a run of distinct keys, which are read from its tables.
+pub(crate) fn with_run(
+    guard: &LocatorGuard,
+    options: &Options,
+    new: &PlacedRun,
+) -> Result<LocatorGuard> {
+    let mut source = KeySource::default();
+    if guard.runs.is_empty() {
+        let plan = plan(options, 1, 2 * new.run.entry_count());
+        return LocatorGuard::of_run(guard.kind, plan, new, &mut source);
+    }
+    let mut next = guard.clone();
+    next.note_run(new, &mut source)?;
+    Ok(next)
+}
+
 /// How many entries a tree may come to have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpectedEntries {
@@ -340,13 +373,7 @@ pub(crate) fn rebuild(
         return Ok((guard, KeySource::keys(tables)));
     }
     let plan = plan_of(options, layout);
-    let mut builder = kind.builder(&plan);
-    source.run(&oldest.run, kind, |key| match key {
-        KeyOrHash::Hash(hash) => builder.push_hash(hash),
-        KeyOrHash::Key(key) => builder.push(key),
-    })?;
-    let mut guard = LocatorGuard::of_oldest(kind, builder.finish(), plan);
-    guard.settle_run(oldest.id, oldest.span());
+    let mut guard = LocatorGuard::of_run(kind, plan, oldest, &mut source)?;
     newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut source))?;
     Ok((guard, source))
 }

@@ -18,7 +18,9 @@ use trommel_filters::{
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::first_not;
+use crate::error::Result;
 use crate::files::distinct_keys::Keys;
+use crate::files::run::Run;
 use crate::guard::base_ages::BaseAges;
 use crate::sync::Arc;
 
@@ -207,6 +209,22 @@ impl Parts {
             done = end;
         }
         changes
+    }
+
+    /// As above, of the keys of a run: `change` is told what of it lies in the part's range.
+    pub(crate) fn changes_of_run(
+        &self,
+        run: &Arc<Run>,
+        mut change: impl FnMut(&KeyBounds, &Part, &Arc<Run>) -> Result<Part>,
+    ) -> Result<Vec<PartChange>> {
+        let mut changes = Vec::new();
+        for (at, place) in self.places.iter().enumerate() {
+            let bounds = self.bounds(at);
+            if let Some(within) = run.clip(&bounds)? {
+                changes.push(self.change(at, change(&bounds, &place.part, &within)?));
+            }
+        }
+        Ok(changes)
     }
 
     /// Changes the parts that have keys of the range.

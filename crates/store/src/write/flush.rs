@@ -7,19 +7,23 @@
 //! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
 //! the guard prepared outside every lock; installing is a short step (rule 3).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use std::time::Instant;
-
-use trommel_filters::{FlushNumber, KeyList, PartBuilder, Span};
+use trommel_filters::{FlushNumber, Inserter, KeyList, Part, PartBuilder, Span};
 
 use crate::entries::entry::Sequence;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::memtable::Memtable;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::{Retention, Verdict};
 use crate::error::Result;
+use crate::files::distinct_keys::{TakeKeys, for_each_key};
+use crate::files::placed_run::PlacedRun;
+use crate::files::run::Run;
+use crate::files::run_table::RunTable;
+use crate::guard::parts::Parts;
 use crate::guard::{Change, Guard, locator};
-use crate::plan::layout::{Edit, FlushRecord};
+use crate::plan::layout::{Edit, FlushRecord, TableRecord};
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::{OpenTree, Origin};
@@ -41,8 +45,36 @@ pub(crate) struct FlushTask {
 /// The tables of a flush, or of what is loaded past the memtable.
 pub(crate) struct Written {
     pub(crate) output: RunOutput,
-    /// Its keys, for a guard that takes those of each flush: the memtable is walked once.
-    pub(crate) keys: KeyList,
+    /// Its keys, for a guard that takes those of each flush: the memtable is walked once. None:
+    /// they are too many for memory.
+    pub(crate) keys: Option<KeyList>,
+}
+
+/// Where a guard gets the keys of a new run from.
+enum NewKeys<'k> {
+    Listed(&'k KeyList),
+    /// From its tables.
+    Stored(PlacedRun),
+}
+
+impl Written {
+    /// Its keys. `edit`: the one that brings its tables into the tree.
+    fn keys(&self, edit: &Edit) -> NewKeys<'_> {
+        match &self.keys {
+            Some(keys) => NewKeys::Listed(keys),
+            None => NewKeys::Stored(self.run(edit)),
+        }
+    }
+
+    /// The run of its tables. Requires: as above, and there is a table.
+    fn run(&self, edit: &Edit) -> PlacedRun {
+        let opened = |record: &TableRecord| {
+            RunTable::of_record(Arc::clone(&self.output.opened[&record.file]), record)
+        };
+        let TableRecord { run: id, level, .. } = edit.added[0];
+        let run = Run::new(edit.added.iter().map(opened).collect());
+        PlacedRun::new(id, level, run.expect("tables were written in order"))
+    }
 }
 
 /// What the manifest is to know of a new run, beside its tables.
@@ -137,7 +169,7 @@ fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
     writer.add_made(retention.take_ready())?;
     let output = writer.finish()?;
     tree.counters.flushed(output.bytes(), output.filter_seconds());
-    Ok(Written { output, keys })
+    Ok(Written { output, keys: Some(keys) })
 }
 
 /// Gives the guard the keys of a new run, and installs both.
@@ -145,8 +177,7 @@ pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Resul
     let output = &written.output;
     loop {
         let prepared_for = tree.current.hold();
-        let edit_then = edit(tree, &prepared_for, new, output);
-        let change = prepare_guard(tree, &prepared_for, new.flush, &edit_then, written);
+        let change = prepare_guard(tree, &prepared_for, new, written)?;
         tree.env.pauses.at(PausePoint::FlushPrepared);
         let mut installer = tree.installer();
         let now = tree.current.hold();
@@ -192,36 +223,67 @@ fn flush_span(now: &Version, flush: FlushNumber) -> Span {
     Span::of_flush(flush)
 }
 
-/// The guard of `version` with the flushed keys in it. The first run of a tree is its base.
+/// The guard of `version` with the flushed keys in it. The first run of a tree is its base. An
+/// error: keys are to be read from tables, and cannot be.
 fn prepare_guard(
     tree: &OpenTree,
     version: &Version,
-    flush: FlushNumber,
-    edit: &Edit,
-    Written { output, keys }: &Written,
-) -> Change {
-    let start = Instant::now();
+    new: &NewRun,
+    written: &Written,
+) -> Result<Change> {
+    let (start, flush) = (Instant::now(), new.flush);
+    let edit = edit(tree, version, new, &written.output);
     let change = match &version.guard {
-        Guard::Open | Guard::PerTable => return Change::Whole(version.guard.clone()),
-        Guard::Locator(guard) => match run_of(edit) {
-            Some(run) => {
-                let remade = remade(tree, version, edit, &output.opened);
-                let noted = || locator::with_flush(guard, &tree.table_files.options, run, keys);
-                Change::Whole(Guard::Locator(Arc::new(remade.unwrap_or_else(noted))))
-            }
-            None => return Change::Whole(version.guard.clone()),
-        },
-        Guard::Global(parts) => Change::Parts(parts.changes(keys, |bounds, part, keys| {
-            if version.runs.is_empty() {
-                let mut builder = PartBuilder::new(part.options());
-                keys.give_to(&mut builder);
-                return builder.finish(flush.next());
-            }
-            let mut inserter = part.inserter(flush, &tree.shape_within(&version.layout, bounds));
-            keys.give_to(&mut inserter);
-            inserter.finish()
-        })),
+        Guard::Open | Guard::PerTable => return Ok(Change::Whole(version.guard.clone())),
+        Guard::Locator(guard) => {
+            let Some(run) = run_of(&edit) else { return Ok(Change::Whole(version.guard.clone())) };
+            let options = &tree.table_files.options;
+            let remade = remade(tree, version, &edit, &written.output.opened);
+            let next = match (remade, written.keys(&edit)) {
+                (Some(remade), _) => remade,
+                (None, NewKeys::Listed(keys)) => locator::with_flush(guard, options, run, keys),
+                (None, NewKeys::Stored(run)) => locator::with_run(guard, options, &run)?,
+            };
+            Change::Whole(Guard::Locator(Arc::new(next)))
+        }
+        Guard::Global(parts) if version.runs.is_empty() => {
+            let begin = |_: &KeyBounds, part: &Part| PartBuilder::new(part.options());
+            let end = |base: PartBuilder| base.finish(flush.next());
+            with_keys(parts, &written.keys(&edit), begin, end)?
+        }
+        Guard::Global(parts) => {
+            let begin = |bounds: &KeyBounds, part: &Part| {
+                part.inserter(flush, &tree.shape_within(&version.layout, bounds))
+            };
+            with_keys(parts, &written.keys(&edit), begin, Inserter::finish)?
+        }
     };
     tree.counters.guard_worked(start.elapsed());
-    change
+    Ok(change)
 }
+
+/// The parts that have some of the keys, each with these. `begin`: what takes the keys of a part.
+/// `end`: the part that comes of it.
+fn with_keys<F: TakeKeys>(
+    parts: &Parts,
+    keys: &NewKeys<'_>,
+    begin: impl Fn(&KeyBounds, &Part) -> F,
+    end: impl Fn(F) -> Part,
+) -> Result<Change> {
+    let changes = match keys {
+        NewKeys::Listed(keys) => parts.changes(keys, |bounds, part, keys| {
+            let mut filter = begin(bounds, part);
+            keys.give_to(&mut filter);
+            end(filter)
+        }),
+        NewKeys::Stored(placed) => parts.changes_of_run(&placed.run, |bounds, part, run| {
+            let mut filter = begin(bounds, part);
+            for_each_key(run, |key| filter.take(key))?;
+            Ok(end(filter))
+        })?,
+    };
+    Ok(Change::Parts(changes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,8 @@
 //! and nothing is written until the run is there. So its entries, which share one sequence number,
 //! are newer than all others. Readers see all of it or nothing, and so does a recovery: one edit
 //! names every table. No log has the run's entries, unlike those of a flushed memtable. So a second
-//! edit follows, and damage to the first one is no torn end.
+//! edit follows, and damage to the first one is no torn end. The guard gets the keys of the run: as
+//! they came, or from the tables, if they are more than memory is to hold.
 
 use trommel_filters::KeyList;
 
@@ -21,6 +22,10 @@ use crate::sync::Arc;
 use crate::tree::run_writer::RunWriter;
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
+
+/// Keys are kept as long as they take no more memory than so many write buffers. The memtables,
+/// which may take as much, are empty meanwhile.
+const BUFFERS_OF_KEYS: usize = 4;
 
 /// Key and value. None: there is no next entry.
 type Lent<'e> = Option<(&'e [u8], &'e [u8])>;
@@ -57,6 +62,29 @@ impl Entries<Error> for Sorted<'_, '_> {
 
     fn next(&mut self) -> Result<Lent<'_>> {
         Sorted::next(self)
+    }
+}
+
+/// The keys of a run, as long as they are few.
+struct FewKeys {
+    keys: Option<KeyList>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl FewKeys {
+    fn new(bytes_max: usize) -> Self {
+        FewKeys { keys: Some(KeyList::default()), bytes: 0, bytes_max }
+    }
+
+    fn push(&mut self, key: &[u8]) {
+        let Some(keys) = &mut self.keys else { return };
+        self.bytes += key.len() + size_of::<usize>();
+        if self.bytes > self.bytes_max {
+            self.keys = None;
+            return;
+        }
+        keys.push(key);
     }
 }
 
@@ -117,7 +145,9 @@ fn write_run<E: From<Error>>(
     let bits = engine.filter_bits(&[], entries.len_about());
     let writer = RunWriter::new(&engine.table_files, RangeTombstones::default());
     let mut writer = writer.with_filter_bits(bits);
-    let (mut keys, mut bytes) = (KeyList::default(), 0);
+    let buffer_bytes = engine.table_files.options.write_buffer_bytes;
+    let mut keys = FewKeys::new(buffer_bytes.saturating_mul(BUFFERS_OF_KEYS));
+    let mut bytes = 0;
     let mut before: Option<Vec<u8>> = None;
     // They are held until the tables hold them.
     let mut held: Vec<Arc<ValueFile>> = Vec::new();
@@ -142,7 +172,7 @@ fn write_run<E: From<Error>>(
     let output = writer.finish()?;
     drop(held);
     engine.counters.flushed(output.bytes(), output.filter_seconds());
-    Ok((Written { output, keys }, bytes))
+    Ok((Written { output, keys: keys.keys }, bytes))
 }
 
 /// Whether an entry may follow the one before it.

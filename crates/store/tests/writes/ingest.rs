@@ -4,22 +4,35 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use allocation_counter::measure;
 use trommel::Environment;
 use trommel::limits::VALUE_BYTES_MAX;
 use trommel::storage::{Memory, Storage};
 use trommel::testing::Fault;
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
-fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
-    let environment = Environment::new().storage(Arc::new(disk.clone()));
-    let options = Options::new()
+fn options(guard: GuardKind) -> Options {
+    Options::new()
         .guard(guard)
         .size_ratio(4)
         .block_bytes(256)
         .table_bytes(4096)
         .sync(SyncPolicy::Never)
-        .background(Background::Stepped);
+        .background(Background::Stepped)
+}
+
+fn open_with(disk: &Memory, options: Options) -> trommel::Result<Db> {
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment)
+}
+
+fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
+    open_with(disk, options(guard))
+}
+
+/// With so little memory for writes that the keys of a load are read from its tables.
+fn little_memory(guard: GuardKind) -> Options {
+    options(guard).write_buffer_bytes(1024).partition_bytes(16 << 10)
 }
 
 fn key(number: u32) -> String {
@@ -239,4 +252,95 @@ fn a_value_beyond_the_longest_is_refused_and_nothing_is_left() {
     // What was in memory is flushed first.
     assert_eq!((tables(&disk), value(&db, 5).as_deref()), (1, Some("before")));
     assert_eq!(db.ingest(self::entries(3..5, "next")).expect("the store goes on"), 2);
+}
+
+#[test]
+fn a_load_whose_keys_are_read_again_is_like_any() {
+    for guard in trommel_guards::all_guards() {
+        let disk = Memory::new();
+        let db = open_with(&disk, little_memory(guard)).expect("opens");
+        let every = |nth: usize| (0..6000).step_by(nth);
+        let load = |db: &Db, nth: usize, value: &str| {
+            let rows = every(nth).map(|number| (key(number), value));
+            assert_eq!(db.ingest(rows).expect("loads"), every(nth).count() as u64, "{guard}");
+        };
+        let check = |db: &Db, thirds: &str| {
+            for number in 0..6000 {
+                let expected = match number {
+                    it if it % 3 == 0 => Some(thirds),
+                    it if it % 2 == 0 => Some("first"),
+                    _ => None,
+                };
+                let found = db.get(key(number)).expect("gets");
+                assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{guard} {number}");
+            }
+            assert_eq!(db.range(..).count(), 4000, "{guard}");
+            assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{guard}");
+        };
+        load(&db, 2, "first");
+        load(&db, 3, "second");
+        check(&db, "second");
+        db.compact().expect("merges");
+        load(&db, 3, "third");
+        check(&db, "third");
+        drop(db);
+        check(&open_with(&disk, little_memory(guard)).expect("opens"), "third");
+    }
+}
+
+/// Reads fail, too.
+#[test]
+fn a_load_whose_keys_cannot_be_read_again_leaves_nothing() {
+    for first in [true, false] {
+        for after in 0.. {
+            let disk = Memory::new();
+            let db = open_with(&disk, little_memory(GuardKind::Grf)).expect("opens");
+            if !first {
+                db.ingest(entries(500..900, "before")).expect("loads");
+            }
+            disk.fail_at(after, Fault::Io);
+            let loaded = db.ingest(entries(0..1000, "new"));
+            let was_late = disk.may_fail();
+            disk.mend();
+            let before = if first { 0 } else { 400 };
+            let count = if loaded.is_ok() { 1000 } else { before };
+            assert_eq!(db.range(..).count(), count, "{after}: {loaded:?}");
+            db.put("later", "1").and_then(|()| db.sync()).expect("goes on");
+            db.compact().expect("merges");
+            assert_eq!(db.range(..).count(), count + 1, "{after}: {loaded:?}");
+            assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{after}");
+            if was_late {
+                assert!(loaded.is_ok() && after > 10, "{after}: {loaded:?}");
+                break;
+            }
+        }
+    }
+}
+
+/// A load takes the memory of a table, of some keys, and of the filter.
+#[test]
+fn a_load_has_few_of_its_keys_in_memory() {
+    const ROWS: u32 = 200_000;
+    const KEY_BYTES: usize = 200;
+    const MEMORY_MAX: u64 = 24 << 20;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let options = options(GuardKind::Grf)
+        .block_bytes(4096)
+        .table_bytes(1 << 20)
+        .write_buffer_bytes(64 << 10)
+        .block_cache_bytes(0);
+    let db = Db::open(folder.path().join("db"), options).expect("opens");
+    // Into an empty store, and beside what is there.
+    for round in 0..2 {
+        let row = |number: u32| {
+            let mut key = [b'.'; KEY_BYTES];
+            key[..4].copy_from_slice(&(2 * number + round).to_be_bytes());
+            (key, "value")
+        };
+        let load = || assert_eq!(db.ingest((0..ROWS).map(row)).expect("loads"), u64::from(ROWS));
+        let taken = measure(load).bytes_max;
+        let all = u64::from(ROWS) * KEY_BYTES as u64;
+        assert!(taken < MEMORY_MAX, "{taken} bytes, where keys have {all}");
+    }
+    assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }

@@ -5,13 +5,11 @@
 //! ```
 //! Invariant: no byte of a file is read more often than `TIMES_MAX` says, however much there is.
 
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use trommel_filters::FlushNumber;
 
+use super::counted::Counted;
 use super::{Cost, Law, World};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::files::manifest::Manifest;
@@ -19,62 +17,8 @@ use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
 use crate::plan::store_layout::{LogNumbers, StoreEdit, StoreLayout};
 use crate::shared::environment::Environment;
-use crate::storage::io_mode::Access;
-use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::traits::FolderWrapper;
-use crate::storage::traits::StorageWrapper;
-use crate::storage::traits::{Folder, ReadAt, Storage};
-
-/// A disk that counts the bytes that are read from it.
-#[derive(Clone)]
-struct Counted {
-    disk: Memory,
-    bytes: Arc<AtomicU64>,
-}
-
-impl StorageWrapper for Counted {
-    fn inner(&self) -> &dyn Storage {
-        &self.disk
-    }
-
-    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
-        let folder = self.disk.open_folder(dir)?;
-        Ok(Arc::new(CountedFolder { folder, bytes: Arc::clone(&self.bytes) }))
-    }
-}
-
-struct CountedFolder {
-    folder: Arc<dyn Folder>,
-    bytes: Arc<AtomicU64>,
-}
-
-impl FolderWrapper for CountedFolder {
-    fn inner(&self) -> &dyn Folder {
-        &*self.folder
-    }
-
-    fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        let file = self.folder.open_with(name, access)?;
-        Ok(Arc::new(CountedFile { file, bytes: Arc::clone(&self.bytes) }))
-    }
-}
-
-struct CountedFile {
-    file: Arc<dyn ReadAt>,
-    bytes: Arc<AtomicU64>,
-}
-
-impl ReadAt for CountedFile {
-    fn size(&self) -> io::Result<u64> {
-        self.file.size()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        self.file.read_at(offset, buffer)
-    }
-}
+use crate::storage::traits::Storage;
 
 /// A tree of so many tables.
 fn wide_layout(tables: u64) -> Layout {
@@ -156,7 +100,7 @@ fn closed_store(rows: u64) -> World {
 }
 
 /// Bytes of the files of a store whose names end so.
-fn file_bytes(world: &World, ending: &str) -> u64 {
+pub(super) fn file_bytes(world: &World, ending: &str) -> u64 {
     let names = world.disk.list("db".as_ref()).expect("lists").into_iter();
     let ours = names.filter(|name| name.ends_with(ending));
     let bytes = ours.map(|name| world.disk.file(Path::new("db").join(name)).map_or(0, |f| f.len()));
@@ -208,10 +152,10 @@ const READERS: [(&str, Call, &str, u64); 4] = [
 
 /// Bytes that are read, and what it costs.
 fn cost_of(world: &mut World, call: Call) -> (u64, Cost) {
-    let disk = Counted { disk: world.disk.clone(), bytes: Arc::default() };
-    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let disk = Counted::of(&world.disk);
+    let environment = disk.environment();
     let cost = world.cost(|_| call(&disk, &environment));
-    (disk.bytes.load(Ordering::Relaxed), cost)
+    (disk.read_bytes(), cost)
 }
 
 #[test]

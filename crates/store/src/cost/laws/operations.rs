@@ -1,6 +1,7 @@
 //! Every operation of the public interface, for the laws of cost.
 //! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each
-//! function of the crate, is in one of the lists: `every_operation_is_in_the_lists`.
+//! function of the crate, is in one of the lists, or in the file of its laws:
+//! `every_operation_is_in_the_lists`.
 
 use crate::research::Research as _;
 use crate::tools::progress::unheard;
@@ -369,6 +370,12 @@ fn in_the_document() -> Vec<&'static str> {
 const SURFACE: &str = concat!(include_str!("../../lib.rs"), include_str!("../../tools/mod.rs"));
 const RESEARCH: &str = include_str!("../../research.rs");
 
+/// Operations of other handles that have laws: of what, how they are called, and where they are.
+const OF_OTHERS: [(&str, &str, &str); 2] = [
+    ("Follower::", "catch_up", include_str!("../../follow/mod.rs")),
+    ("Backups::", "back_up", include_str!("../../backup/mod.rs")),
+];
+
 /// The functions that the crate gives out: names that begin with a small letter. What makes
 /// kinds of filters known is of the process, and of no store.
 fn functions(root: &str) -> impl Iterator<Item = &str> {
@@ -387,6 +394,7 @@ fn every_operation_is_in_the_lists() {
     let sources = [
         include_str!("../../db.rs"),
         include_str!("../../db/keyspace.rs"),
+        include_str!("../../db/large_values.rs"),
         include_str!("../../db/single_keys.rs"),
         include_str!("../../db/snapshot.rs"),
         include_str!("../../db/transaction.rs"),
@@ -406,7 +414,11 @@ fn every_operation_is_in_the_lists() {
         "open_with",
         "keys_only",
     ];
-    let here = include_str!("operations.rs");
+    let here = concat!(
+        include_str!("operations.rs"),
+        include_str!("copies.rs"),
+        include_str!("large_values.rs")
+    );
     let by = |before: &str, name: &str, after: &str| here.contains(&[before, name, after].concat());
     let is_measured = |name: &&str| {
         others.contains(name)
@@ -421,6 +433,9 @@ fn every_operation_is_in_the_lists() {
         .filter(|name| !is_measured(name))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
+    for (of, name, source) in OF_OTHERS {
+        assert!(methods(source).any(|method| method == name) && is_measured(&name), "{of}{name}");
+    }
     // It makes a batch: it is among the others.
     let of_batches = |name: &&str| {
         *name == "from_packed" || OF_BATCHES.iter().any(|operation| operation.0 == *name)
@@ -448,6 +463,7 @@ fn every_operation_is_in_the_document() {
         ("", include_str!("../../db.rs")),
         ("", of_keyspaces),
         ("Batch::", keyspaces_of_batches),
+        ("", include_str!("../../db/large_values.rs")),
         ("", include_str!("../../db/single_keys.rs")),
         ("", include_str!("../../db/unsorted.rs")),
         ("Snapshot::", include_str!("../../db/snapshot.rs")),
@@ -463,7 +479,8 @@ fn every_operation_is_in_the_document() {
     let named = sources
         .into_iter()
         .flat_map(|(of, source)| methods(source).map(move |name| [of, name].concat()))
-        .chain(trait_methods(RESEARCH).map(str::to_string));
+        .chain(trait_methods(RESEARCH).map(str::to_string))
+        .chain(OF_OTHERS.map(|(of, name, _)| [of, name].concat()));
     // A function on a storage of one's own is the one beside it.
     let functions =
         functions(SURFACE).map(|name| name.strip_suffix("_with").unwrap_or(name).to_string());

@@ -3,6 +3,8 @@
 #   scripts/build-wheels.sh                    for this machine, with a C library as old as can be
 #   scripts/build-wheels.sh TARGET...          for others: aarch64-unknown-linux-gnu, x86_64-unknown-linux-musl,
 #                                              x86_64-pc-windows-gnu, aarch64-apple-darwin, ...
+#   scripts/build-wheels.sh TARGET@3.14t       for that Python alone, which has no lock of its interpreter, and no stable
+#                                              interface; @3.14t is for this machine. Other wheels serve all from 3.11 on
 #   scripts/build-wheels.sh sdist              the package of sources, which cargo alone can build, and is built here
 # They are left in target/wheels. Needs Rust by rustup, and Python; zig, which links for old and for other systems, is a
 # Python package. Frameworks of macOS are Apple's: SDKROOT names them, there or on a machine that has them.
@@ -28,9 +30,10 @@ export PATH=$environment/bin:$PATH
 
 trap 'rm -rf "$scripts"' EXIT
 
-# The command and the module, of one target.
+# The command and the module, of one target: of all Pythons with the stable interface, or of one that is named.
 wheel() {
     local target=$1 versioned=$1 program=trommel compatibility
+    local interpreter=(${2:+--interpreter "python$2"})
     rustup target add "$target"
     case $target in
     *-linux-gnu*) versioned=$target.$glibc compatibility=manylinux2014 ;;
@@ -43,7 +46,7 @@ wheel() {
     mkdir -p "$scripts"
     cp "$CARGO_TARGET_DIR/$target/release/$program" "$scripts"
     maturin build --locked --release --zig --target "$target" --compatibility "$compatibility" \
-        --manifest-path "$manifest" --out "$wheels"
+        ${interpreter[@]+"${interpreter[@]}"} --manifest-path "$manifest" --out "$wheels"
 }
 
 # The package of sources, built as pip builds it, and asked for a key.
@@ -61,10 +64,13 @@ with trommel.open(tempfile.mkdtemp()) as store:
     printf 'built from sources, it puts and gets\n'
 }
 
-[ $# -gt 0 ] || set -- "$(rustc -vV | sed -n 's/^host: //p')"
+host=$(rustc -vV | sed -n 's/^host: //p')
+[ $# -gt 0 ] || set -- "$host"
 for target in "$@"; do
     case $target in
     sdist) sources ;;
+    @*) wheel "$host" "${target#@}" ;;
+    *@*) wheel "${target%@*}" "${target#*@}" ;;
     *) wheel "$target" ;;
     esac
 done

@@ -39,17 +39,28 @@ mkdir -p "$scripts"
 cp "$command" "$scripts/trommel"
 
 wheels=$CARGO_TARGET_DIR/wheels
-rm -rf "$wheels"
+rm -rf "$wheels" "$wheels"-*
 # The profile for tests: without link-time optimization, which takes minutes.
-step "$environment/bin/maturin" build --quiet --locked --profile dev --manifest-path $package/Cargo.toml \
-    --interpreter "$environment/bin/python" --out "$wheels"
+build_for() {
+    "$environment/bin/maturin" build --quiet --locked --profile dev --manifest-path $package/Cargo.toml \
+        --interpreter "$1" --out "$2"
+}
+step build_for "$environment/bin/python" "$wheels"
 step "${pip[@]}" --force-reinstall --no-deps "$wheels"/*.whl
+# Without its lock an interpreter has no stable interface, and needs a wheel of its own.
+free=
+for other in python3.14t "$HOME"/.pyenv/versions/3.14.*t/bin/python3.14t; do
+    "$other" -c 'import ensurepip, sys; sys.exit(sys._is_gil_enabled())' 2>/dev/null || continue
+    step build_for "$other" "$wheels-3.14t"
+    free=$other
+    break
+done
 
 step "$environment/bin/python" -m pytest -q -p no:cacheprovider $package/tests "$@"
 # One wheel serves them all: what is here of later ones runs the same tests, but for those of arrays, while types are
 # checked.
 test_with() {
-    local own=$environment-$2
+    local own=$environment-$2 wheels=${3:-$wheels}
     [ -x "$own/bin/python" ] || "$1" -m venv "$own"
     local pip_of_own=("$own/bin/python" -m pip --quiet --disable-pip-version-check install)
     "${pip_of_own[@]}" 'pytest>=8' 'typing_extensions>=4.12'
@@ -58,7 +69,11 @@ test_with() {
 }
 cd $package
 versions=() others=()
-for other in python3.12 python3.13 python3.14 "$HOME"/.pyenv/versions/3.1[2-9].*/bin/python; do
+if [ -n "$free" ]; then
+    test_with "$free" 3.14t "$wheels-3.14t" >"$CARGO_TARGET_DIR/python-3.14t.log" 2>&1 &
+    versions+=(3.14t) others+=($!)
+fi
+for other in python3.12 python3.13 python3.14 "$HOME"/.pyenv/versions/3.1[2-9].*[0-9]/bin/python; do
     version=$("$other" -c 'import ensurepip, sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
     case " ${versions[*]:-} " in *" $version "*) continue ;; esac
     test_with "$other" "$version" >"$CARGO_TARGET_DIR/python-$version.log" 2>&1 &

@@ -11,7 +11,7 @@ use std::ops::Bound as End;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 use trommel::KeyBounds;
 
 use crate::errors::{wrong_type, wrong_value};
@@ -47,10 +47,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Buffer<'a> {
 
 /// The bytes of an object, which are its own if it is `bytes`.
 pub(crate) fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok(bytes.clone());
-    }
-    copied(&view_of(object)?)
+    into_bytes(object.clone())
+}
+
+fn into_bytes<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    object.cast_into::<PyBytes>().or_else(|other| copied(&view_of(&other.into_inner())?))
 }
 
 fn copied<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyBytes>> {
@@ -88,16 +89,17 @@ pub(crate) enum Numbers {
 impl<'py> Many<'py> {
     /// Of an array with two dimensions (of `uint64` with one, too), or of anything to iterate.
     pub(crate) fn of(object: &Bound<'py, PyAny>, numbers: Numbers) -> PyResult<Many<'py>> {
-        if object.is_instance_of::<PyString>() || object.cast::<PyBytes>().is_ok() {
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
             return Err(wrong_type("a sequence of keys or values is needed, not a single one"));
         }
-        match PyMemoryView::from(object) {
-            Ok(view) => Many::of_array(&view, numbers),
-            Err(_) => {
-                let items = object.try_iter()?.map(|item| bytes_of(&item?));
-                Ok(Many::Single(items.collect::<PyResult<_>>()?))
-            }
+        // Lists and tuples, as most are, have no buffer, and to be told so takes an exception.
+        let is_plain =
+            object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyTuple>();
+        if !is_plain && let Ok(view) = PyMemoryView::from(object) {
+            return Many::of_array(&view, numbers);
         }
+        let items = object.try_iter()?.map(|item| into_bytes(item?));
+        Ok(Many::Single(items.collect::<PyResult<_>>()?))
     }
 
     fn of_array(view: &Bound<'py, PyMemoryView>, numbers: Numbers) -> PyResult<Many<'py>> {

@@ -9,7 +9,9 @@
 //! ```
 //! Invariants: no lock of this crate is waited for while the interpreter's is held. A panic is an
 //! exception. At its exit the interpreter ends threads that want its lock. None of them is in these
-//! calls then, for it would leave frames of Rust that have not ended.
+//! calls then, for it would leave frames of Rust that have not ended. No object of Python is let go
+//! by a thread that has given the lock away: nobody would free it (`pyproject.toml`). All of it
+//! holds where the interpreter has no lock, too: a thread then gives away that it may be stopped.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,7 +62,7 @@ struct Away;
 
 impl Away {
     fn go() -> Away {
-        AWAY.fetch_add(1, Ordering::Relaxed);
+        AWAY.fetch_add(1, Ordering::SeqCst);
         Away
     }
 }
@@ -74,11 +76,15 @@ impl Drop for Away {
 /// Makes a call that may wait, without the interpreter's lock.
 pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
     let call = || catch_unwind(AssertUnwindSafe(call));
-    let done = if ENDING.load(Ordering::Relaxed) {
+    // Counted first: either this thread sees the exit, or the exit sees this thread.
+    let away = Away::go();
+    let done = if is_exiting() {
+        drop(away);
         call()
     } else {
-        let _away = Away::go();
-        py.detach(call)
+        let done = py.detach(call);
+        drop(away);
+        done
     };
     done.map_err(|_| errors::panicked(py))
 }
@@ -104,16 +110,16 @@ thread_local! {
 /// Looks for signals, from a call that has given the interpreter's lock away. At the exit the store
 /// is closed, and the wait ends thereby.
 fn is_interrupted() -> bool {
-    if ENDING.load(Ordering::Relaxed) {
+    if is_exiting() {
         return false;
     }
-    match Python::attach(|py| py.check_signals()) {
+    Python::attach(|py| match py.check_signals() {
         Ok(()) => false,
         Err(interrupt) => {
             INTERRUPT.set(Some(interrupt));
             true
         }
-    }
+    })
 }
 
 /// As `store`, of a write, or of a read that locks. A signal of which Python makes an exception
@@ -122,14 +128,13 @@ pub(crate) fn write<T: Send>(
     py: Python<'_>,
     call: impl FnOnce() -> trommel::Result<T> + Send,
 ) -> PyResult<T> {
-    // A function that `update` calls may write, too.
-    let of_outer = INTERRUPT.take();
-    let done = detached(py, || trommel::giving_up(is_interrupted, call));
-    let interrupt = INTERRUPT.replace(of_outer);
-    match (interrupt, done?) {
-        (Some(interrupt), Err(trommel::Error::Cancelled)) => Err(interrupt),
-        (_, done) => done.map_err(|error| errors::of(py, &error)),
-    }
+    let done = detached(py, || trommel::giving_up(is_interrupted, call))?;
+    done.map_err(|error| match error {
+        // Writes nest in handlers of signals and in `update`. Each of them ends before the one
+        // around it is given up, and so takes its own.
+        trommel::Error::Cancelled => INTERRUPT.take().unwrap_or_else(|| errors::of(py, &error)),
+        _ => errors::of(py, &error),
+    })
 }
 
 /// Tells a call that its caller was interrupted.
@@ -153,7 +158,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
     call: impl FnOnce(&Cancel) -> trommel::Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let cancel = Cancel::default();
-    if ENDING.load(Ordering::Relaxed) {
+    if is_exiting() {
         return store(py, || call(&cancel));
     }
     let (done, result) = sync_channel(1);
@@ -196,19 +201,19 @@ pub(crate) fn lock_attached<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> Mutex
 
 /// From here on calls keep the interpreter's lock, so that no thread waits for it in one.
 pub(crate) fn begin_exit() {
-    ENDING.store(true, Ordering::Relaxed);
+    ENDING.store(true, Ordering::SeqCst);
 }
 
 /// Whether the exit has begun: then whoever holds the interpreter's lock must not wait for others.
 pub(crate) fn is_exiting() -> bool {
-    ENDING.load(Ordering::Relaxed)
+    ENDING.load(Ordering::SeqCst)
 }
 
 /// Waits until no thread is in a call. Requires: the exit has begun, and all stores are closed.
 pub(crate) fn wait_for_calls(py: Python<'_>) {
     py.detach(|| {
         let begun = Instant::now();
-        while AWAY.load(Ordering::Acquire) > 0 && begun.elapsed() < EXIT_PATIENCE {
+        while AWAY.load(Ordering::SeqCst) > 0 && begun.elapsed() < EXIT_PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
         }
     });

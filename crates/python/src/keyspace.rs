@@ -59,9 +59,10 @@ impl Keyspace {
     fn load(
         &self,
         py: Python<'_>,
-        rows: impl Iterator<Item = Result<Row, Failure>> + Send,
+        mut rows: impl Iterator<Item = Result<Row, Failure>> + Send,
     ) -> PyResult<u64> {
-        let loaded = calls::detached(py, || self.keyspace.try_ingest(rows))?;
+        // They are lent: what of Python they hold goes with the interpreter's lock.
+        let loaded = calls::detached(py, || self.keyspace.try_ingest(rows.by_ref()))?;
         loaded.map_err(|failure| match failure {
             Failure::OfStore(error) => errors::of(py, &error),
             Failure::OfPython(error) => error,

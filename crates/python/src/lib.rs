@@ -6,7 +6,9 @@
 //! reader.rs, rows.rs, filter.rs                what reads
 //! calls.rs, buffers.rs, options.rs, errors.rs  the border
 //! ```
-//! Invariants: no panic crosses the border. Bytes of Python are copied, or cannot change.
+//! Invariants: no panic crosses the border. Bytes of Python are copied, or cannot change. What
+//! threads share is locked or atomic, or stays as it is: all classes are frozen, and nothing relies
+//! on the interpreter's lock. So an interpreter that has none need not get one for this module.
 
 mod arrow;
 mod backups;
@@ -29,7 +31,7 @@ mod transaction;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+#[pymodule(gil_used = false)]
 fn _trommel(module: &Bound<'_, PyModule>) -> PyResult<()> {
     if let Err(error) = trommel_guards::register() {
         return Err(errors::of(module.py(), &error));

@@ -19,7 +19,10 @@ use crate::errors::{self, wrong_value};
 use crate::rows::{Part, Rows};
 use crate::shared::Keeper;
 
-/// Keys that are looked up, and ranges that are asked for, between two looks for signals.
+/// Keys that are looked up at once: a processor still has their values near when these become
+/// objects of Python.
+const KEYS_TOGETHER: usize = 128;
+/// Ranges that are asked for between two looks for signals.
 const PIECE: usize = 1024;
 /// Rows that are counted between two looks for signals.
 const COUNTED: usize = 4096;
@@ -46,6 +49,14 @@ impl Source {
             Source::Keyspace(keyspace) => keyspace.get_if_cached(key),
             Source::Snapshot(snapshot) => snapshot.get_if_cached(key),
             Source::Followed(_) => None,
+        }
+    }
+
+    fn contains_key(&self, key: &[u8]) -> trommel::Result<bool> {
+        match self {
+            Source::Keyspace(keyspace) => keyspace.contains_key(key),
+            Source::Snapshot(snapshot) => snapshot.contains_key(key),
+            Source::Followed(followed) => followed.contains_key(key),
         }
     }
 
@@ -104,12 +115,17 @@ impl Reader {
         told.transpose().map_err(|error| errors::of(py, &error))
     }
 
-    /// The values of keys, all of one moment.
-    fn fetch_many(&self, py: Python<'_>, keys: &[&[u8]]) -> PyResult<Vec<Option<Value>>> {
+    /// Looks keys up, all at one moment, and gives `take` the values of some after the other.
+    fn fetch_many(
+        &self,
+        py: Python<'_>,
+        keys: &[&[u8]],
+        mut take: impl FnMut(Vec<Option<Value>>) -> PyResult<()>,
+    ) -> PyResult<()> {
         self.keeper.check_process(py)?;
         let moment = match &self.source {
             Source::Snapshot(_) => None,
-            _ if keys.len() <= PIECE => None,
+            _ if keys.len() <= KEYS_TOGETHER => None,
             Source::Keyspace(keyspace) => match &self.keeper {
                 Keeper::Store(shared) => Some(shared.db.snapshot().of(keyspace)),
                 Keeper::Follower(..) => None,
@@ -121,13 +137,12 @@ impl Reader {
             (None, Source::Keyspace(keyspace)) => keyspace.multi_get(keys),
             (None, Source::Followed(followed)) => followed.multi_get(keys),
         };
-        let mut found = Vec::with_capacity(keys.len());
-        for piece in keys.chunks(PIECE) {
+        for piece in keys.chunks(KEYS_TOGETHER) {
             let values = || multi_get(piece).into_iter().collect::<trommel::Result<Vec<_>>>();
-            found.extend(calls::store(py, values)?);
+            take(calls::store(py, values)?)?;
             py.check_signals()?;
         }
-        Ok(found)
+        Ok(())
     }
 
     /// A scan that has not begun to read.
@@ -152,20 +167,23 @@ impl Reader {
     ) -> PyResult<Py<Rows>> {
         let bounds = || bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref());
         // Most short ranges are empty, and the filter knows it: then there is nothing to set up.
+        let is_told = !matches!(self.source, Source::Followed(_));
         let is_bounded = stop.is_some() || prefix.is_some();
-        if is_bounded && !self.may_have_rows(py, bounds()?)? {
+        if is_told && is_bounded && !self.may_have_rows(py, bounds()?)? {
             return Rows::without_any(py);
         }
         let scan = self.begin_scan(py, bounds()?)?;
         Rows::new(py, self.keeper.clone(), scan, part, reverse)
     }
 
+    /// False: the range has no rows. Memory tells it, in less time than it takes to give the
+    /// interpreter's lock away, but not where another process writes.
     fn may_have_rows(&self, py: Python<'_>, bounds: KeyBounds) -> PyResult<bool> {
+        let ask = || self.source.may_contain_range(bounds);
         match &self.source {
-            Source::Followed(_) => Ok(true),
-            source => {
-                let told = calls::attached(py, || source.may_contain_range(bounds))?;
-                told.map_err(|error| errors::of(py, &error))
+            Source::Followed(_) => calls::store(py, ask),
+            Source::Keyspace(_) | Source::Snapshot(_) => {
+                calls::attached(py, ask)?.map_err(|error| errors::of(py, &error))
             }
         }
     }
@@ -248,7 +266,10 @@ impl Reader {
     }
 
     fn __contains__(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<bool> {
-        Ok(self.fetch(py, &key)?.is_some())
+        match self.fetch_cached(py, &key)? {
+            Some(told) => Ok(told.is_some()),
+            None => calls::store(py, || self.source.contains_key(&key)),
+        }
     }
 
     /// The values of many keys at one moment, in the order of the keys; None for those without one.
@@ -266,8 +287,12 @@ impl Reader {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let keys = Many::of(keys, Numbers::Ordered)?;
-        let values = self.fetch_many(py, &keys.slices())?;
-        PyList::new(py, values.into_iter().map(|value| to_bytes(py, value)))
+        let mut found = Vec::with_capacity(keys.len());
+        self.fetch_many(py, &keys.slices(), |values| {
+            found.extend(values.into_iter().map(|value| to_bytes(py, value)));
+            Ok(())
+        })?;
+        PyList::new(py, found)
     }
 
     /// As `get_many`, with all values in one piece: for arrays.
@@ -285,18 +310,17 @@ impl Reader {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let keys = Many::of(keys, Numbers::Ordered)?;
-        let values = self.fetch_many(py, &keys.slices())?;
-        let (data, offsets, found) = calls::detached(py, || {
-            let (mut data, mut offsets) = (Vec::new(), Vec::with_capacity(values.len() + 1));
+        let (mut data, mut offsets) = (Vec::new(), 0u64.to_ne_bytes().to_vec());
+        let mut found = Vec::with_capacity(keys.len());
+        let mut pack = |values: Vec<Option<Value>>| {
             data.reserve(values.iter().flatten().map(|value| value.len()).sum());
-            offsets.extend_from_slice(&0u64.to_ne_bytes());
-            let found: Vec<u8> = values.iter().map(|value| u8::from(value.is_some())).collect();
             for value in values {
+                found.push(u8::from(value.is_some()));
                 data.extend_from_slice(value.as_deref().unwrap_or_default());
                 offsets.extend_from_slice(&(data.len() as u64).to_ne_bytes());
             }
-            (data, offsets, found)
-        })?;
+        };
+        self.fetch_many(py, &keys.slices(), |values| calls::detached(py, || pack(values)))?;
         let parts = (PyBytes::new(py, &data), view(py, &offsets, "Q")?, view(py, &found, "?")?);
         py.import("trommel._types")?.getattr("PackedValues")?.call1(parts)
     }
@@ -443,8 +467,7 @@ impl Reader {
         stop: Option<Buffer<'_>>,
         prefix: Option<Buffer<'_>>,
     ) -> PyResult<bool> {
-        let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
-        calls::store(py, || self.source.may_contain_range(bounds))
+        self.may_have_rows(py, bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?)
     }
 
     /// For each key, whether it may be there. False is a proof. Gives a `memoryview` of switches,

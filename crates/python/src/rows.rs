@@ -5,22 +5,24 @@
 //! A piece is small at first, so that short ranges pay for nothing more, and grows.
 //!
 //! Invariants: rows come once each, whoever of several threads asks. Rows before an error come
-//! before it.
+//! before it. While the state is locked, no handler of a signal and no finalizer runs, which might
+//! come back here.
 
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 use trommel::Scan;
 
 use crate::calls::{self, lock_attached};
 use crate::errors;
 use crate::shared::Keeper;
 
-/// Bytes of the first piece, and of the largest one.
+/// Bytes of the first piece, and of the largest one: a processor has it near until all of it is
+/// given.
 const PIECE_MIN: usize = 1 << 10;
-const PIECE_MAX: usize = 256 << 10;
+const PIECE_MAX: usize = 64 << 10;
 /// Each piece is larger than the one before by this factor.
 const GROWTH: usize = 4;
 /// Bytes of a length.
@@ -92,19 +94,29 @@ impl Rows {
         let Some(keeper) = &self.keeper else { return Ok(None) };
         keeper.check_process(py)?;
         let mut state = lock_attached(py, &self.state);
-        let state = &mut *state;
-        if state.at == state.piece.len() && !state.fill(py)? {
-            return Ok(None);
+        if !state.has_row() {
+            drop(state);
+            // Whoever asks in a loop of C, as `list` does, looks for no signals itself.
+            py.check_signals()?;
+            state = lock_attached(py, &self.state);
+            state.fill(py)?;
+        }
+        if !state.has_row() {
+            let error = state.error.take();
+            drop(state);
+            return error.map_or(Ok(None), |error| Err(errors::of(py, &error)));
         }
         let (key, value) = state.take();
-        Ok(Some(match self.part {
-            Part::Key => PyBytes::new(py, key).into_any(),
-            Part::Value => PyBytes::new(py, value).into_any(),
+        match self.part {
+            Part::Key => Ok(Some(PyBytes::new(py, key).into_any())),
+            Part::Value => Ok(Some(PyBytes::new(py, value).into_any())),
             Part::Both => {
-                let both = [PyBytes::new(py, key), PyBytes::new(py, value)];
-                PyTuple::new(py, both)?.into_any()
+                let both = (PyBytes::new(py, key), PyBytes::new(py, value));
+                // A new tuple may have Python look for garbage, and run what that leaves to do.
+                drop(state);
+                Ok(Some(both.into_pyobject(py)?.into_any()))
             }
-        }))
+        }
     }
 
     /// Ends it, and frees what it keeps.
@@ -120,22 +132,29 @@ impl Rows {
 }
 
 impl State {
-    /// The next piece. False: there are no more rows.
-    fn fill(&mut self, py: Python<'_>) -> PyResult<bool> {
-        if let Some(error) = self.error.take() {
-            return Err(errors::of(py, &error));
+    fn has_row(&self) -> bool {
+        self.at < self.piece.len()
+    }
+
+    /// Reads the next piece, if all rows of this one were given. If it has none either, the scan
+    /// has ended, or there is an error.
+    fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
+        if self.has_row() || self.error.is_some() {
+            return Ok(());
         }
-        let Some(scan) = &mut self.scan else { return Ok(false) };
-        // Whoever asks in a loop of C, as `list` does, looks for no signals itself.
-        py.check_signals()?;
+        let Some(scan) = &mut self.scan else { return Ok(()) };
         let (piece, bytes, is_reverse) = (&mut self.piece, self.piece_bytes, self.is_reverse);
         piece.clear();
-        let filled = calls::detached(py, || fill(scan, piece, bytes, is_reverse));
+        let filled = calls::detached(py, || match is_reverse {
+            true => scan.next_back_packed(piece, bytes),
+            false => scan.next_packed(piece, bytes),
+        });
         self.at = 0;
         self.piece_bytes = (bytes * GROWTH).min(PIECE_MAX);
         match filled {
-            Ok(Ok(true)) => {}
-            Ok(Ok(false)) => self.scan = None,
+            // A piece that is not full is the last one.
+            Ok(Ok(_)) if self.piece.len() < bytes => self.scan = None,
+            Ok(Ok(_)) => {}
             Ok(Err(error)) => (self.scan, self.error) = (None, Some(error)),
             Err(panicked) => {
                 // What is in the piece need not be whole.
@@ -144,10 +163,7 @@ impl State {
                 return Err(panicked);
             }
         }
-        match self.piece.is_empty() {
-            false => Ok(true),
-            true => self.error.take().map_or(Ok(false), |error| Err(errors::of(py, &error))),
-        }
+        Ok(())
     }
 
     /// Requires: the piece has another row.
@@ -163,30 +179,4 @@ impl State {
         let bytes = self.piece[at..at + LENGTH_BYTES].try_into().expect("as long as a length");
         u32::from_le_bytes(bytes) as usize
     }
-}
-
-/// Fills a piece. False: the scan has ended.
-fn fill(
-    scan: &mut Scan,
-    piece: &mut Vec<u8>,
-    bytes: usize,
-    is_reverse: bool,
-) -> trommel::Result<bool> {
-    while piece.len() < bytes {
-        let next = if is_reverse { scan.next_back_lent() } else { scan.next_lent() };
-        let Some(row) = next else { return Ok(false) };
-        let (key, value) = row?;
-        push_row(piece, key, &value);
-    }
-    Ok(true)
-}
-
-/// Appends a row. Requires: a key and a value that a store accepts, which has bounds for them.
-pub(crate) fn push_row(piece: &mut Vec<u8>, key: &[u8], value: &[u8]) {
-    for len in [key.len(), value.len()] {
-        let len = u32::try_from(len).expect("keys and values are shorter");
-        piece.extend_from_slice(&len.to_le_bytes());
-    }
-    piece.extend_from_slice(key);
-    piece.extend_from_slice(value);
 }

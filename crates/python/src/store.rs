@@ -168,7 +168,8 @@ impl Store {
     /// The store as it is now, to be read while writes go on.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, Snapshot>> {
         // It gives no error of its own; a store that is closed has one.
-        calls::store(py, || self.db().get(b"").map(|_| ()))?;
+        let told = calls::attached(py, || self.db().get_if_cached(b""))?;
+        told.transpose().map_err(|error| errors::of(py, &error))?;
         Bound::new(py, Snapshot::of_store(&self.shared, self.moment()))
     }
 

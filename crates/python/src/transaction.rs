@@ -31,14 +31,15 @@ const GROWTH: usize = 4;
 /// A transaction that goes on, or has ended.
 struct Open {
     shared: Arc<Shared>,
-    /// Held with the interpreter's lock alone, and never for longer.
+    /// Held for a moment, in which nothing of Python is called.
     transaction: Mutex<Option<Arc<trommel::Transaction>>>,
 }
 
 impl Open {
     fn use_it(&self, py: Python<'_>) -> PyResult<Arc<trommel::Transaction>> {
         self.check_process(py)?;
-        lock(&self.transaction).clone().ok_or_else(|| errors::closed(py, "the transaction"))
+        let open = lock(&self.transaction).clone();
+        open.ok_or_else(|| errors::closed(py, "the transaction"))
     }
 
     /// An error in a child: its locks may be held there for ever.
@@ -322,28 +323,43 @@ impl TransactionRows {
         let inside = self.inside.get();
         inside.open.check_process(py)?;
         let mut state = lock_attached(py, &self.state);
-        let Ahead { left, ahead, rows } = &mut *state;
-        if ahead.len() == 0
-            && let Some(bounds) = left.take()
-        {
+        if state.ahead.len() == 0 {
+            drop(state);
+            // Not while it is locked: a handler may go on with the rows itself.
             py.check_signals()?;
-            let (count, is_reverse, read) = (*rows, self.is_reverse, bounds.clone());
-            let piece = inside.call(py, move |it| {
-                let scan = it.range(read);
-                match is_reverse {
-                    true => scan.rev().take(count).collect::<trommel::Result<Vec<_>>>(),
-                    false => scan.take(count).collect(),
-                }
-            })?;
-            if piece.len() == count {
-                *left = piece.last().map(|(last, _)| behind(&bounds, last, is_reverse));
-            }
-            (*ahead, *rows) = (piece.into_iter(), (count * GROWTH).min(PIECE_MAX));
+            state = lock_attached(py, &self.state);
+            state.read(py, inside, self.is_reverse)?;
         }
+        let row = state.ahead.next();
+        // A new tuple may have Python look for garbage, and run what that leaves to do.
+        drop(state);
         let both = |(key, value): KeyValue| {
             PyTuple::new(py, [PyBytes::new(py, &key), PyBytes::new(py, &value)])
         };
-        ahead.next().map(both).transpose()
+        row.map(both).transpose()
+    }
+}
+
+impl Ahead {
+    /// Reads the next piece, if all rows of this one were given.
+    fn read(&mut self, py: Python<'_>, inside: &TransactionIn, is_reverse: bool) -> PyResult<()> {
+        if self.ahead.len() > 0 {
+            return Ok(());
+        }
+        let Some(bounds) = self.left.take() else { return Ok(()) };
+        let (count, read) = (self.rows, bounds.clone());
+        let piece = inside.call(py, move |it| {
+            let scan = it.range(read);
+            match is_reverse {
+                true => scan.rev().take(count).collect::<trommel::Result<Vec<_>>>(),
+                false => scan.take(count).collect(),
+            }
+        })?;
+        if piece.len() == count {
+            self.left = piece.last().map(|(last, _)| behind(&bounds, last, is_reverse));
+        }
+        (self.ahead, self.rows) = (piece.into_iter(), (count * GROWTH).min(PIECE_MAX));
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import threading
 import time
@@ -101,6 +102,96 @@ def test_threads_share_an_iterator(tmp_path: Path) -> None:
             for thread in threads:
                 thread.join()
             assert sorted(seen[0] + seen[1]) == [b"%08d" % number for number in range(ROWS)]
+
+
+def together(threads: int, work: Callable[[int], None]) -> None:
+    """Runs threads that begin at the same time, each with its number."""
+    began, failures = threading.Barrier(threads), list[BaseException]()
+
+    def begin(me: int) -> None:
+        began.wait()
+        try:
+            work(me)
+        except BaseException as error:
+            failures.append(error)
+
+    all_of_them = [threading.Thread(target=begin, args=(me,)) for me in range(threads)]
+    for thread in all_of_them:
+        thread.start()
+    for thread in all_of_them:
+        thread.join()
+    assert failures == []
+
+
+def test_threads_share_every_handle(tmp_path: Path) -> None:
+    threads, rounds = 4, 50
+    all_of_them = threads * rounds
+    with trommel.open(tmp_path / "store", kept_log_bytes="16MiB") as store:
+        empty, batch, events = store.snapshot(), store.write_batch(), store.keyspace("events")
+        known = trommel.RangeFilter.build([b"%04d" % number for number in range(rounds)])
+
+        def add_one(tx: trommel.Transaction) -> None:
+            tx.put(b"sum", b"%d" % (int(tx.get(b"sum", b"0")) + 1))
+
+        def write(me: int) -> None:
+            for number in range(rounds):
+                key = b"%d %04d" % (me, number)
+                store[key] = key
+                events.put(key, b"1")
+                batch.put(b"batch " + key, key, keyspace=events if number % 2 else store)
+                store.fetch_add(b"count")
+                store.run(add_one)
+                assert store.get(key) == key and key in store and list(empty.items()) == []
+                assert store.get_many([key] * 200) == [key] * 200
+                assert known.may_contain(b"%04d" % number)
+
+        together(threads, write)
+        assert len(batch) == all_of_them
+        batch.write()
+        assert store.count(prefix=b"batch ") + events.count(prefix=b"batch ") == all_of_them
+        assert store.get(b"count") == all_of_them.to_bytes(8, "little")
+        assert store.get(b"sum") == b"%d" % all_of_them
+        store.sync()
+        feed, told = store.changes_since(empty.sequence), [list[int]() for _ in range(threads)]
+        together(threads, lambda me: told[me].extend(it.sequence for it in feed))
+        expected = [it.sequence for it in store.changes_since(empty.sequence)]
+        assert sorted(itertools.chain(*told)) == expected
+        tx, seen = store.transaction(), [list[bytes]() for _ in range(threads)]
+        rows = tx.items(b"0", b"9")
+        together(threads, lambda me: seen[me].extend(key for key, _ in rows))
+        assert sorted(itertools.chain(*seen)) == list(store.keys(b"0", b"9"))
+
+
+def test_many_values_are_of_one_moment(tmp_path: Path) -> None:
+    keys = [b"%04d" % number for number in range(300)]
+    with trommel.open(tmp_path / "store") as store:
+        store.put_many(dict.fromkeys(keys, b"0"))
+        is_over = threading.Event()
+
+        def write() -> None:
+            for number in itertools.count(1):
+                if is_over.is_set():
+                    return
+                with store.write_batch() as batch:
+                    for key in keys:
+                        batch.put(key, b"%d" % number)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(200):
+                assert len(set(store.get_many(keys))) == 1
+        finally:
+            is_over.set()
+            writer.join()
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="this interpreter has a lock"
+)
+def test_an_interpreter_without_a_lock_gets_none() -> None:
+    ended = run("import sys, trommel; print(sys._is_gil_enabled())")
+    assert (ended.returncode, ended.stdout.strip()) == (0, "False")
 
 
 def test_closing_while_a_thread_reads_and_writes(tmp_path: Path) -> None:
@@ -428,6 +519,35 @@ def test_a_signal_handler_cannot_use_the_transaction_that_waits(store: trommel.S
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert told == ["this thread is in a call of the transaction, which waits"]
+
+
+# It waited for its own lock, for ever.
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
+def test_a_signal_handler_may_go_on_with_the_rows_that_are_read(tmp_path: Path) -> None:
+    code = """
+        import os, signal, sys, threading, trommel
+        store = trommel.open(sys.argv[1])
+        store.put_many((b"%08d" % number, b"v" * 100) for number in range(100_000))
+        tx = store.transaction()
+        for rows in (store.items(), tx.items()):
+            taken = []
+            def take(*_):
+                taken.extend(row for row in [next(rows, None)] if row)
+            signal.signal(signal.SIGUSR1, take)
+            begun = threading.Event()
+            def send():
+                begun.wait()
+                os.kill(os.getpid(), signal.SIGUSR1)
+            sender = threading.Thread(target=send)
+            sender.start()
+            begun.set()
+            # It is written in C, and looks for no signals: reading pieces of rows does.
+            seen = list(rows)
+            sender.join()
+            print(len(seen) + len(taken))
+    """
+    ended = run(code, str(tmp_path / "store"))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "100000\n100000\n", "")
 
 
 def test_a_waiting_call_lets_other_threads_run(tmp_path: Path) -> None:

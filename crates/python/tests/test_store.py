@@ -158,9 +158,10 @@ def test_many_values_come_at_once(store: trommel.Store) -> None:
     asked = [*rows, b"missing"]
     random.Random(1).shuffle(asked)
     assert store.get_many(asked) == [rows.get(key) for key in asked]
-    assert store.get_many(bytearray(key) for key in asked[:5]) == [
-        rows.get(key) for key in asked[:5]
-    ]
+    for some in ([], asked[:127], asked[:128], asked[:129], [*asked[:300], *asked[:300]]):
+        expected = [rows.get(key) for key in some]
+        assert store.get_many(some) == store.get_many(tuple(some)) == expected
+        assert store.get_many(bytearray(key) for key in some) == expected
     packed = store.get_many_packed(asked)
     for place, key in enumerate(asked):
         value = packed.data[packed.offsets[place] : packed.offsets[place + 1]]

@@ -24,10 +24,11 @@ const LIFETIME_BYTES: usize = 8;
 
 /// Appends a row. Requires: a key and a value that a store accepts.
 pub(crate) fn push_row(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
-    for len in [key.len(), value.len()] {
-        let len = u32::try_from(len).expect("keys and values are shorter");
-        out.extend_from_slice(&len.to_le_bytes());
-    }
+    let length =
+        |len: usize| u32::try_from(len).expect("keys and values are shorter").to_le_bytes();
+    let lengths = [key.len(), value.len()].map(length);
+    out.reserve(2 * LENGTH_BYTES + key.len() + value.len());
+    out.extend_from_slice(lengths.as_flattened());
     out.extend_from_slice(key);
     out.extend_from_slice(value);
 }

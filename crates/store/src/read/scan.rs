@@ -93,11 +93,26 @@ impl Scan {
     /// # Errors
     /// As `next`; entries before the error are in the buffer, and the scan ends.
     pub fn next_packed(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<usize> {
+        self.steps_packed(Direction::Forward, out, bytes)
+    }
+
+    /// As [`next_packed`](Scan::next_packed), from the back.
+    pub fn next_back_packed(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<usize> {
+        self.steps_packed(Direction::Backward, out, bytes)
+    }
+
+    fn steps_packed(
+        &mut self,
+        direction: Direction,
+        out: &mut Vec<u8>,
+        bytes: usize,
+    ) -> Result<usize> {
         let (begin, mut entries) = (out.len(), 0);
-        while entries == 0 || out.len() - begin < bytes {
-            let Some(entry) = self.next_lent() else { break };
-            let (key, value) = entry?;
-            packed::push_row(out, key, &value);
+        while (entries == 0 || out.len() - begin < bytes) && self.step(direction)? {
+            let key = passed(&self.bounds, direction);
+            if let Some(side) = &mut self.sides[direction as usize] {
+                side.lend_value(|value| packed::push_row(out, key, value));
+            }
             entries += 1;
         }
         Ok(entries)
@@ -147,12 +162,7 @@ impl Scan {
             Err(error) => return Some(Err(error)),
         }
         let value = self.sides[direction as usize].as_mut()?.take_value();
-        let key = match direction {
-            // The bound is the key after it: the key and a zero.
-            Direction::Forward => self.bounds.from.strip_suffix(&[0]).unwrap_or_default(),
-            Direction::Backward => self.bounds.to.as_deref().unwrap_or_default(),
-        };
-        Some(Ok((key, value)))
+        Some(Ok((passed(&self.bounds, direction), value)))
     }
 
     /// Moves on: its side has the value then, and that end of the bounds the key. False: there is
@@ -203,6 +213,16 @@ impl Scan {
             Direction::Backward => self.bounds.pass_back(side.key()),
         }
         Ok(found)
+    }
+}
+
+/// The key that was given last from that end of the bounds. Requires: there is one.
+#[inline]
+fn passed(bounds: &KeyBounds, direction: Direction) -> &[u8] {
+    match direction {
+        // The bound is the key after it: the key and a zero.
+        Direction::Forward => bounds.from.strip_suffix(&[0]).unwrap_or_default(),
+        Direction::Backward => bounds.to.as_deref().unwrap_or_default(),
     }
 }
 

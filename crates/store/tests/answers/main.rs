@@ -18,6 +18,7 @@ mod monkey;
 mod multi_get;
 mod numbers;
 mod overlaps;
+mod packed;
 mod partial;
 mod partitions;
 mod questions;

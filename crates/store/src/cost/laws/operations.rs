@@ -73,9 +73,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let keys = [key(b'm', 5), key(b'z', i)];
         world.db().multi_get_packed(&keys, &mut values).expect("reads");
     }),
-    ("next_packed", |world, _| {
+    ("next_packed, next_back_packed", |world, _| {
         let (mut scan, mut rows) = (world.db().range(..), Vec::new());
         assert!(scan.next_packed(&mut rows, 1 << 10).expect("reads") > 0);
+        assert!(scan.next_back_packed(&mut rows, 1 << 10).expect("reads") > 0);
     }),
     ("next_lent, next_back_lent", |world, _| {
         let mut scan = world.db().range(..);

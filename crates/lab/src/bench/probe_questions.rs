@@ -2,6 +2,7 @@
 //! ```text
 //! points        a stored key, or one like them                       misses, hits
 //! ranges        from a key like the stored ones on                   empty ones
+//! with a skew   some of the stored keys are hot, and of those like them as well
 //! with training from one of twice as many keys, half of them stored, by Zipf's law (YCSB's
 //!               workload C, as in SuRF, appendix B): first those that train, then mixed ones and
 //!               the empty ones among them
@@ -12,7 +13,7 @@
 
 use trommel_filters::Question;
 
-use crate::bench::probe::ProbePlan;
+use crate::bench::probe_plan::ProbePlan;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::{KeyList, SortedKeys, key_after};
 use crate::keys::keyset::KeySet;
@@ -22,8 +23,6 @@ use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::{Draw, Misses};
 use crate::questions::unanswered::Ask;
 
-/// YCSB's exponent.
-const ZIPF: f64 = 0.99;
 /// Draws per empty range before the width counts as too wide.
 const DRAWS_PER_RANGE: usize = 1000;
 
@@ -42,8 +41,7 @@ pub(crate) struct ProbeQuestions {
 impl ProbeQuestions {
     pub(crate) fn draw(plan: &ProbePlan, keys: &KeySet) -> Result<Self> {
         let mut rng = Rng::new(scramble(plan.seed ^ 1));
-        let misses = plan.correlated.map_or(Misses::LikeKeys, Misses::Behind);
-        let how = Draw { misses, ..Draw::even(plan.queries, plan.range_width) };
+        let how = draw_of(plan);
         let miss = Queries::draw_as(Kind::PointMiss, keys, how, &mut rng)?;
         let hit = Queries::draw_as(Kind::PointHit, keys, how, &mut rng)?;
         let asked = || plan.asks.iter().map(|ask| (*ask, asked(*ask, plan, keys))).collect();
@@ -58,6 +56,12 @@ impl ProbeQuestions {
         let (empty, mixed) = ranges.asked(plan.queries, &mut rng)?;
         Ok(ProbeQuestions { miss, hit, empty, mixed: Some(mixed), asked: asked(), training })
     }
+}
+
+/// How points are drawn, and ranges if no filter is trained.
+pub(crate) fn draw_of(plan: &ProbePlan) -> Draw<'static> {
+    let misses = plan.correlated.map_or(Misses::LikeKeys, Misses::Behind);
+    Draw { misses, skew: plan.skew, ..Draw::even(plan.queries, plan.range_width) }
 }
 
 /// Questions of one kind; none, if the keys have no such questions.
@@ -87,7 +91,7 @@ impl<'k> YcsbRanges<'k> {
             return Err(LabError::Plan("there is no key like the stored ones that is not".into()));
         }
         let others = SortedKeys::from_list(&free);
-        let places = Places::new(Skew::ScatteredZipf(ZIPF), 2 * stored.len());
+        let places = Places::new(Skew::YCSB, 2 * stored.len());
         Ok(YcsbRanges { stored, others, places, reach: width.max(1) - 1 })
     }
 
@@ -129,8 +133,50 @@ impl<'k> YcsbRanges<'k> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+    use crate::bench::probe_plan::tests::plan;
     use crate::keys::dist::{Dist, FileFormat};
+
+    fn drawn(skew: Skew, keys: &KeySet) -> ProbeQuestions {
+        ProbeQuestions::draw(&ProbePlan { skew, ..plan() }, keys).expect("drawn")
+    }
+
+    fn lowers(queries: &Queries) -> Vec<&[u8]> {
+        (0..queries.len()).map(|place| queries.lower(place)).collect()
+    }
+
+    #[test] // Records of plans without a skew have these questions.
+    fn without_a_skew_questions_are_those_of_the_seed() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let mut rng = Rng::new(scramble(plan().seed ^ 1));
+        let kinds = [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange];
+        let mut even = |kind| Queries::draw(kind, &keys, 500, 64, &mut rng).expect("drawn");
+        let [miss, hit, empty] = kinds.map(&mut even);
+        let found = drawn(Skew::None, &keys);
+        assert_eq!(lowers(&found.miss), lowers(&miss));
+        assert_eq!(lowers(&found.hit), lowers(&hit));
+        assert_eq!(lowers(&found.empty), lowers(&empty));
+    }
+
+    #[test]
+    fn with_a_skew_some_are_hot_of_stored_keys_and_of_others() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let distinct = |queries| lowers(queries).into_iter().collect::<HashSet<_>>().len();
+        let even = drawn(Skew::None, &keys);
+        let again = drawn(Skew::YCSB, &keys);
+        let skewed = drawn(Skew::YCSB, &keys);
+        assert_eq!(lowers(&skewed.miss), lowers(&again.miss), "a seed has one history");
+        assert!(lowers(&skewed.hit).iter().all(|key| keys.stored().holds(key)));
+        assert!(!lowers(&skewed.miss).iter().any(|key| keys.stored().holds(key)));
+        for (even, skewed) in
+            [(&even.miss, &skewed.miss), (&even.hit, &skewed.hit), (&even.empty, &skewed.empty)]
+        {
+            let (even, skewed) = (distinct(even), distinct(skewed));
+            assert!(even > 450 && skewed < 400, "{even}, {skewed}");
+        }
+    }
 
     #[test]
     fn half_of_the_keys_at_which_ranges_begin_are_stored() {

@@ -38,8 +38,8 @@ pub struct ProbePlan {
     pub queries: usize,
     /// How many neighbouring keys a range takes in.
     pub range_width: u64,
-    /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are
-    /// drawn as the keys are.
+    /// Misses and empty ranges begin at most so far behind a stored key, and with training all
+    /// ranges behind theirs; at least 1. None: they are drawn as the keys are.
     pub correlated: Option<u64>,
     /// How points and ranges are spread over keys: of those that are not stored some are hot, too.
     /// (Ranges that train filters have a law of their own.)

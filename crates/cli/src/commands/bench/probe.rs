@@ -21,7 +21,7 @@ pub(crate) struct BenchProbeArgs {
     #[arg(long)]
     fit_bits: bool,
     /// So many ranges train arf before it is asked. Ranges then begin at one of twice as many keys
-    /// as are stored, by Zipf's law (YCSB's workload C).
+    /// as are stored, or with --correlated behind it, by Zipf's law (YCSB's workload C).
     #[arg(long, value_name = "N")]
     train: Option<usize>,
     /// Count, too, the runs of a tree of 19 that each filter has searched for nothing, for these

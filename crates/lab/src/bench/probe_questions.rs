@@ -169,7 +169,8 @@ mod tests {
     #[test]
     fn with_a_skew_some_are_hot_of_stored_keys_and_of_others() {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
-        let distinct = |queries| lowers(queries).into_iter().collect::<HashSet<_>>().len();
+        let distinct =
+            |queries: &Queries| lowers(queries).into_iter().collect::<HashSet<_>>().len();
         let even = drawn(Skew::None, &keys);
         let again = drawn(Skew::YCSB, &keys);
         let skewed = drawn(Skew::YCSB, &keys);

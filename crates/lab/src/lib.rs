@@ -34,7 +34,8 @@ pub use bench::chucky_codes::{
 pub use bench::fpr::{FprPlan, bench_fpr, fingerprints_name, fingerprints_named};
 pub use bench::map::{MapPlan, MapReport, MapTimes, bench_map};
 pub use bench::open::{OpenPlan, OpenReport, bench_open};
-pub use bench::probe::{ProbePlan, bench_probe};
+pub use bench::probe::bench_probe;
+pub use bench::probe_plan::ProbePlan;
 pub use bench::put_ns::PutNs;
 pub use bench::read::{Measured, ReadPlan, bench_read};
 pub use bench::readers::{ReadersPlan, ReadersReport, bench_readers};
@@ -75,8 +76,8 @@ pub use replay::{
 pub use report::{
     AskedKindReport, ClosedSeekReport, DeletedReport, FprFilter, FprGrowth, FprRate, FprReport,
     FullScanReport, KeysReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport,
-    PipelinedReport, ProbeNs, ProbeRates, ProbeReport, ReadReport, ShiftRates, ShiftReport,
-    TableAsks, TurnsReport,
+    PipelinedReport, ProbeNs, ProbeRates, ProbeReport, ProbeThreads, ReadReport, ShiftRates,
+    ShiftReport, TableAsks, TurnsReport,
 };
 pub use stress::{HistoryKind, StressFailure, StressPlan, StressReport, stress};
 pub use threads::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};

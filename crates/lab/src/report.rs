@@ -340,6 +340,8 @@ pub struct ProbeReport {
     /// Misses and empty ranges begin at most so far behind a stored key, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlated: Option<u64>,
+    /// How points and ranges are spread over the keys.
+    pub skew: String,
     /// Questions of each kind.
     pub queries: u64,
     /// How many neighbouring keys a range takes in.
@@ -379,6 +381,9 @@ pub struct ProbeReport {
     pub probe_all_ns: Option<ProbeNs>,
     /// For global guards: time per key of point probes in batches of 16.
     pub batch_ns: Option<ProbeNs>,
+    /// What several threads answer at once, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub together: Option<ProbeThreads>,
     /// A dependent random read of one cache line in memory of the filter's size, in the same run.
     pub line_ns: f64,
     /// Share of misses for which the filter says "maybe".
@@ -445,6 +450,58 @@ impl ProbeNs {
             point_hit_rounds,
             empty_range_rounds,
             mixed_range_rounds,
+        }
+    }
+}
+
+/// Points that several threads ask a filter at once, half of them stored keys.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProbeThreads {
+    /// How many threads.
+    pub threads: u64,
+    /// Points per second that one of them answers alone.
+    pub alone_ops_per_s: f64,
+    /// Points per second that all answer of one filter.
+    pub shared_ops_per_s: f64,
+    /// The same if each has a filter of its own.
+    pub apart_ops_per_s: f64,
+    /// How many times as many all answer of one filter as one alone.
+    pub times_as_fast: f64,
+    /// Its rounds, in which the three ways took turns.
+    pub times_as_fast_rounds: Vec<f64>,
+    /// How many times as many all answer of filters of their own: what the cores are worth.
+    pub apart_times_as_fast: f64,
+    /// Its rounds.
+    pub apart_times_as_fast_rounds: Vec<f64>,
+    /// What one filter gives if threads with filters of their own count as whole cores: `threads`
+    /// times the one beside the other.
+    pub of_cores_times_as_fast: f64,
+    /// Its rounds.
+    pub of_cores_times_as_fast_rounds: Vec<f64>,
+}
+
+impl ProbeThreads {
+    /// Of nanoseconds per point, in rounds: of one thread, of all with one filter, of all with
+    /// filters of their own.
+    pub(crate) fn of(threads: usize, [alone, shared, apart]: &[Vec<f64>; 3]) -> Self {
+        let middle = |rounds: &[f64]| crate::median::median(&mut rounds.to_vec());
+        let ratios = |slow: &[f64], fast: &[f64]| -> Vec<f64> {
+            slow.iter().zip(fast).map(|(slow, fast)| slow / fast).collect()
+        };
+        let (of_shared, of_apart) = (ratios(alone, shared), ratios(alone, apart));
+        let of_cores: Vec<f64> =
+            ratios(apart, shared).iter().map(|times| threads as f64 * times).collect();
+        ProbeThreads {
+            threads: threads as u64,
+            alone_ops_per_s: 1e9 / middle(alone),
+            shared_ops_per_s: 1e9 / middle(shared),
+            apart_ops_per_s: 1e9 / middle(apart),
+            times_as_fast: middle(&of_shared),
+            times_as_fast_rounds: of_shared,
+            apart_times_as_fast: middle(&of_apart),
+            apart_times_as_fast_rounds: of_apart,
+            of_cores_times_as_fast: middle(&of_cores),
+            of_cores_times_as_fast_rounds: of_cores,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use trommel::GuardKind;
-use trommel_lab::{Dist, FileFormat, RealSet};
+use trommel_lab::{Dist, FileFormat, RealSet, Skew};
 
 use crate::args::filter::FilterArgs;
 use crate::args::guards::{GuardNames, guards, guards_help};
@@ -65,6 +65,14 @@ pub(crate) struct WorkloadArgs {
     /// they are drawn as the keys are]
     #[arg(long, value_name = "D", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) correlated: Option<u64>,
+    /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot),
+    /// scattered-zipf:S.
+    #[arg(long, value_name = "LAW", default_value = "none")]
+    pub(crate) skew: Skew,
+    /// How many threads ask at once, each with a generator of its own from the one seed. (Of `bench
+    /// probe`, for points, half of them stored: one filter, and each a filter of its own.)
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) threads: usize,
     /// Seed of keys and questions.
     #[arg(long, value_name = "S", default_value_t = 42)]
     pub(crate) seed: u64,

@@ -37,6 +37,8 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("put --db x --rosetta-split most key value").fails(2, &["variable", "first-cut"]);
     place.run("bench probe --keys 2000 --rencoder-probes 9").fails(2, &["rencoder", "1 to 8"]);
     place.run("bench probe --keys 2000 --elastic-units 33").fails(2, &["elastic", "1 to 32"]);
+    place.run("bench probe --keys 2000 --threads 0").fails(2, &["--threads 0", "1 to 256"]);
+    place.run("bench probe --keys 2000 --skew zipf").fails(2, &["zipf", "scattered-zipf:S"]);
     place.run("put --db x --size-ratio 1 key value").fails(2, &["size_ratio"]);
     place.run("put --db x --hex key value").fails(2, &["hexadecimal"]);
     place.run("scan --db x --from b --to a").fails(2, &["--from is after --to"]);

@@ -193,6 +193,40 @@ fn bench_probe_measures_filters_alone() {
     assert!(json[0]["batch_ns"].is_null() && json[1]["batch_ns"]["point_hit"].is_number());
     let text = place.run(probe).with_status(0);
     assert!(text.contains("false negatives") && text.contains("batches of 16: point, miss"));
+    assert!(!text.contains("threads"), "{text}");
+}
+
+#[test]
+fn bench_probe_asks_hot_keys_with_several_threads() {
+    let place = Workplace::new();
+    let probe = "bench probe --guard surf-real --keys 5000 --queries 200 --skew scattered-zipf:0.99 --threads 2";
+    let report = place.run(&format!("{probe} --json")).json(0);
+    assert_eq!(
+        (&report["skew"], &report["false_negatives"]),
+        (&"scattered-zipf:0.99".into(), &0.into())
+    );
+    let together = &report["together"];
+    assert_eq!(together["threads"], 2);
+    for way in ["times_as_fast", "apart_times_as_fast", "of_cores_times_as_fast"] {
+        let rounds = together[format!("{way}_rounds")].as_array().map(Vec::len);
+        assert!(together[way].is_number() && rounds == Some(7), "{way}: {together}");
+    }
+    let text = place.run(probe).with_status(0);
+    assert!(text.contains("2 threads, one filter") && text.contains("2 threads, each its own"));
+}
+
+#[test]
+fn bench_surf_steps_asks_a_filter_or_an_index() {
+    let place = Workplace::new();
+    for (options, index) in [("", false), (" --as-index", true)] {
+        let steps = "bench surf-steps --keys 3000 --queries 200";
+        let steps = place.run(&format!("{steps}{options} --json")).json(0);
+        let steps = steps.as_array().expect("steps");
+        assert_eq!(steps.len(), 6);
+        for step in steps {
+            assert_eq!((&step["index"], &step["wrong_answers"]), (&index.into(), &0.into()));
+        }
+    }
 }
 
 #[test]

@@ -23,8 +23,6 @@ use crate::keys::skew::{Places, Skew};
 use crate::median::median;
 use crate::progress::Progress;
 
-/// YCSB's exponent.
-const ZIPF: f64 = 0.99;
 /// Entries that a scan reads at least, and how many more at most.
 const SCAN: (usize, u64) = (50, 51);
 /// Gets for each scan of a round: a scan takes as long as many.
@@ -135,7 +133,7 @@ pub fn bench_map(plan: &MapPlan, progress: &mut dyn Progress) -> Result<Vec<MapR
         progress.advance(1);
     }
     let mut rng = Rng::new(scramble(plan.seed ^ 1));
-    let places = Places::new(Skew::ScatteredZipf(ZIPF), count);
+    let places = Places::new(Skew::YCSB, count);
     let draw = |_| {
         let place = places.draw(&mut rng);
         let key = stored.get(place);

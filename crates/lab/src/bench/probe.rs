@@ -1,6 +1,7 @@
 //! `bench probe`: the filters alone, without a store.
 //! ```text
 //! keys -> each filter (probe_filters.rs) -- the same questions, in turns --> times, rates
+//!                                        -- of several threads (probe_threads.rs) --> speeds
 //! ```
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
 //! stored key that a filter denies is counted.
@@ -8,20 +9,19 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use trommel::options::FilterTuning;
-use trommel::{GuardKind, Options};
+use trommel::GuardKind;
 use trommel_filters::{Codes, HashedKey, Part, Query, Question};
-use trommel_guards::ElasticOptions;
 
 use crate::bench::caches::largest_cache;
 use crate::bench::fit_bits::{Fit, search};
 use crate::bench::probe_filters::{
     Built, ProbedFilter, Table, build, flush_keys, per_key, size_bytes,
 };
+use crate::bench::probe_plan::ProbePlan;
 use crate::bench::probe_questions::ProbeQuestions;
+use crate::bench::probe_threads::answers_at_once;
 use crate::bench::rounds::rounds_ns;
 use crate::error::{LabError, Result};
-use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::keyset::KeySet;
 use crate::keys::rng::Rng;
@@ -31,46 +31,9 @@ use crate::questions::queries::Queries;
 use crate::questions::unanswered::Ask;
 use crate::report::{AskedReport, ProbeNs, ProbeRates, ProbeReport};
 
-/// What to measure.
-#[derive(Clone, Debug)]
-pub struct ProbePlan {
-    /// The guards to compare; `none` has nothing to probe.
-    pub guards: Vec<GuardKind>,
-    /// Where the keys come from.
-    pub dist: Dist,
-    /// How a file of keys is written.
-    pub file_format: FileFormat,
-    /// How many keys; None: 1,000,000, or all of a file.
-    pub keys: Option<usize>,
-    /// Memory of the filter, in bits per key.
-    pub bits_per_key: f64,
-    /// Filters are told what makes them take that memory, not that memory itself.
-    pub fit_bits: bool,
-    /// What filters of tables are told beside their memory.
-    pub filter: FilterTuning,
-    /// Sub-filters of the guard `elastic`; None: as many as are usual.
-    pub elastic_units: Option<u8>,
-    /// T of the tree that the filters would guard.
-    pub size_ratio: u32,
-    /// Questions of each kind.
-    pub queries: usize,
-    /// How many neighbouring keys a range takes in.
-    pub range_width: u64,
-    /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are
-    /// drawn as the keys are.
-    pub correlated: Option<u64>,
-    /// What else no stored key answers.
-    pub asks: Vec<Ask>,
-    /// So many ranges train the filters that learn from them (`arf`). Then all ranges begin at one
-    /// of twice as many keys as are stored, as YCSB draws them. None: no filter is trained.
-    pub training: Option<usize>,
-    /// The seed of keys and questions.
-    pub seed: u64,
-}
-
 /// Measures each filter of the plan.
 pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<ProbeReport>> {
-    check(plan)?;
+    plan.check()?;
     progress.stage("building filters", plan.guards.len() as u64 + 1);
     let keys = KeySet::new(&plan.dist, plan.file_format, plan.keys, plan.seed)?;
     let questions = ProbeQuestions::draw(plan, &keys)?;
@@ -80,7 +43,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
         built.push(fitted(*guard, plan, keys.stored(), &questions.training)?);
         progress.advance(1);
     }
-    progress.stage("probing", 3 + built.len() as u64);
+    progress.stage("probing", 4 + built.len() as u64);
     let filters: Vec<&Built> = built.iter().map(|(built, _)| built).collect();
     let probe_ns = probe_times(&filters, &questions, keys.stored());
     progress.advance(1);
@@ -88,10 +51,13 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
     progress.advance(1);
     let batch_ns = batch_times(&filters, &questions);
     progress.advance(1);
+    let together = answers_at_once(plan, &built, &keys, &questions.training)?;
+    progress.advance(1);
     let key_shape = keys.shape();
     let mut reports = Vec::new();
-    let times = probe_ns.into_iter().zip(probe_all_ns).zip(batch_ns);
-    for ((built, fit), ((probe_ns, probe_all_ns), batch_ns)) in built.iter().zip(times) {
+    let times = probe_ns.into_iter().zip(probe_all_ns).zip(batch_ns).zip(together);
+    for ((built, fit), (((probe_ns, probe_all_ns), batch_ns), together)) in built.iter().zip(times)
+    {
         let per_key = |bytes: u64| bytes as f64 * 8.0 / keys.stored().len() as f64;
         reports.push(ProbeReport {
             guard: built.guard.name(),
@@ -100,6 +66,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
             key_shape: key_shape.clone(),
             seed: plan.seed,
             correlated: plan.correlated,
+            skew: plan.skew.to_string(),
             queries: plan.queries as u64,
             range_width: plan.range_width,
             training: plan.training.map(|_| questions.training.len() as u64),
@@ -116,6 +83,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
             probe_ns,
             probe_all_ns,
             batch_ns,
+            together,
             line_ns: line_ns(built.size_bytes),
             false_positive_rate: rates(&built.filter, &questions, keys.stored()),
             asked: asked(&built.filter, &questions, keys.stored()),
@@ -142,35 +110,6 @@ fn fitted(
         false => Fit { setting: plan.bits_per_key, taken: plan.bits_per_key, unfit: false },
     };
     Ok((build(guard, &told(fit.setting), keys, training)?, fit))
-}
-
-fn check(plan: &ProbePlan) -> Result<()> {
-    if plan.guards.is_empty() || plan.queries == 0 {
-        return Err(LabError::Plan("a guard and a query are the least to measure".into()));
-    }
-    if plan.guards.contains(&GuardKind::Open) {
-        let others =
-            trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
-        let others: Vec<&str> = others.map(GuardKind::name).collect();
-        let problem = "--guard none: there is no filter to probe; guards that have one: ";
-        return Err(LabError::Plan(problem.to_owned() + &others.join(", ")));
-    }
-    if !(1.0..=64.0).contains(&plan.bits_per_key) {
-        return Err(LabError::Plan(format!(
-            "--bits-per-key {}: must be 1 to 64",
-            plan.bits_per_key
-        )));
-    }
-    if plan.correlated == Some(0) {
-        return Err(LabError::Plan("--correlated 0: must be 1 or more".into()));
-    }
-    if !(2..=255).contains(&plan.size_ratio) {
-        return Err(LabError::Plan(format!("--size-ratio {}: must be 2 to 255", plan.size_ratio)));
-    }
-    let mut elastic = ElasticOptions::default();
-    elastic.units = plan.elastic_units.unwrap_or(elastic.units);
-    let filter = plan.filter.clone().with(elastic);
-    Ok(Options::new().filter(filter).check()?)
 }
 
 /// Rounds of one question: `ask` asks it all, of each side that has an answer. The others have no
@@ -361,29 +300,12 @@ fn line_ns(size_bytes: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::bench::probe_filters::tables_of_a_tree;
+    use crate::bench::probe_plan::tests::plan;
+    use crate::keys::dist::{Dist, FileFormat};
+    use crate::keys::skew::Skew;
     use crate::progress::Silent;
     use trommel_filters::FilterOptions;
     use trommel_guards::kinds;
-
-    fn plan() -> ProbePlan {
-        ProbePlan {
-            guards: vec![GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Grf],
-            dist: Dist::Uniform,
-            file_format: FileFormat::Lines,
-            keys: Some(70_000),
-            bits_per_key: 12.0,
-            fit_bits: false,
-            filter: FilterTuning::default(),
-            elastic_units: None,
-            size_ratio: 10,
-            queries: 500,
-            range_width: 64,
-            correlated: None,
-            asks: Vec::new(),
-            training: None,
-            seed: 1,
-        }
-    }
 
     #[test]
     fn filters_are_measured_and_lose_nothing() {
@@ -472,6 +394,31 @@ mod tests {
     }
 
     #[test]
+    fn threads_ask_each_filter_together_and_copies_of_it() {
+        let guards = [kinds::SURF_REAL, kinds::BLOOM].map(GuardKind::Table);
+        let guards =
+            [guards.as_slice(), &[GuardKind::Grf, GuardKind::Locator(kinds::CHUCKY)]].concat();
+        let (keys, skew) = (Some(3000), Skew::Zipf(0.99));
+        let plan = ProbePlan { guards, keys, skew, threads: 2, ..plan() };
+        for report in bench_probe(&plan, &mut Silent).expect("measured") {
+            let together = report.together.as_ref().expect("two threads");
+            assert_eq!((together.threads, report.skew.as_str()), (2, "zipf:0.99"));
+            assert_eq!(together.times_as_fast_rounds.len(), 7, "{}", report.guard);
+            let speeds = [together.alone_ops_per_s, together.shared_ops_per_s];
+            assert!(speeds.iter().all(|speed| *speed > 0.0) && together.apart_ops_per_s > 0.0);
+            // In each round: shared beside apart, where apart counts as two.
+            let rounds = together.of_cores_times_as_fast_rounds.iter().zip(
+                together.times_as_fast_rounds.iter().zip(&together.apart_times_as_fast_rounds),
+            );
+            for (of_cores, (shared, apart)) in rounds {
+                assert!((of_cores - 2.0 * shared / apart).abs() < 1e-9, "{together:?}");
+            }
+        }
+        let alone = bench_probe(&ProbePlan { threads: 1, ..plan }, &mut Silent).expect("measured");
+        assert!(alone.iter().all(|report| report.together.is_none()));
+    }
+
+    #[test]
     fn a_tree_of_ratio_10_has_19_tables() {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(20_000), 1).expect("keys");
         let options = FilterOptions::new(kinds::BLOCKED_BLOOM, 12.0);
@@ -489,6 +436,7 @@ mod tests {
             (ProbePlan { bits_per_key: f64::NAN, ..plan() }, "--bits-per-key"),
             (ProbePlan { size_ratio: 1, ..plan() }, "--size-ratio"),
             (ProbePlan { correlated: Some(0), ..plan() }, "--correlated"),
+            (ProbePlan { threads: 0, ..plan() }, "--threads 0"),
             (ProbePlan { keys: Some(0), ..plan() }, "0 keys"),
         ] {
             let message = bench_probe(&plan, &mut Silent).expect_err(word).to_string();

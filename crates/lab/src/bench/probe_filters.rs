@@ -16,7 +16,7 @@ use trommel_filters::{
 };
 use trommel_guards::ElasticUnits;
 
-use crate::bench::probe::ProbePlan;
+use crate::bench::probe_plan::ProbePlan;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::rng::{Rng, scramble};
@@ -92,6 +92,22 @@ pub(crate) fn build(
         GuardKind::Table(kind) => build_tables(plan, kind, keys, training),
         GuardKind::Locator(kind) => Ok(build_locator(plan, kind, keys)),
         guard => Ok(build_grf(plan, guard, keys)),
+    }
+}
+
+/// The filter of all keys alone: another one of the same bytes.
+pub(crate) fn build_copy(
+    guard: GuardKind,
+    plan: &ProbePlan,
+    keys: &SortedKeys,
+    training: &[Question],
+) -> Result<ProbedFilter> {
+    match guard {
+        GuardKind::Table(kind) => {
+            let whole = table(keys.iter(), &options(plan, kind, training))?;
+            Ok(ProbedFilter::PerTable { whole, tables: Vec::new() })
+        }
+        other => Ok(build(other, plan, keys, training)?.filter),
     }
 }
 

@@ -2,9 +2,10 @@
 //! ```text
 //! points        a stored key, or one like them                       misses, hits
 //! ranges        from a key like the stored ones on                   empty ones
-//! with training from one of twice as many keys, half of them stored, by Zipf's law (YCSB's
-//!               workload C, as in SuRF, appendix B): first those that train, then mixed ones and
-//!               the empty ones among them
+//! with a skew   some of the stored keys are hot, and of those like them as well
+//! with training from one of twice as many keys, or from behind it, half of them stored, by Zipf's
+//!               law (YCSB's workload C, as in SuRF, appendix B): first those that train, then mixed
+//!               ones and the empty ones among them
 //! asked, too    what else no stored key answers (unanswered.rs): the runs of a tree are counted
 //! ```
 //! Invariant: a range that is asked trained no filter, but others that begin at the same key may
@@ -12,7 +13,7 @@
 
 use trommel_filters::Question;
 
-use crate::bench::probe::ProbePlan;
+use crate::bench::probe_plan::ProbePlan;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::{KeyList, SortedKeys, key_after};
 use crate::keys::keyset::KeySet;
@@ -22,8 +23,6 @@ use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::{Draw, Misses};
 use crate::questions::unanswered::Ask;
 
-/// YCSB's exponent.
-const ZIPF: f64 = 0.99;
 /// Draws per empty range before the width counts as too wide.
 const DRAWS_PER_RANGE: usize = 1000;
 
@@ -42,8 +41,7 @@ pub(crate) struct ProbeQuestions {
 impl ProbeQuestions {
     pub(crate) fn draw(plan: &ProbePlan, keys: &KeySet) -> Result<Self> {
         let mut rng = Rng::new(scramble(plan.seed ^ 1));
-        let misses = plan.correlated.map_or(Misses::LikeKeys, Misses::Behind);
-        let how = Draw { misses, ..Draw::even(plan.queries, plan.range_width) };
+        let how = draw_of(plan);
         let miss = Queries::draw_as(Kind::PointMiss, keys, how, &mut rng)?;
         let hit = Queries::draw_as(Kind::PointHit, keys, how, &mut rng)?;
         let asked = || plan.asks.iter().map(|ask| (*ask, asked(*ask, plan, keys))).collect();
@@ -52,12 +50,18 @@ impl ProbeQuestions {
             let (asked, training) = (asked(), Vec::new());
             return Ok(ProbeQuestions { miss, hit, empty, mixed: None, asked, training });
         };
-        let ranges = YcsbRanges::new(keys, plan.range_width, &mut rng)?;
+        let ranges = YcsbRanges::new(keys, plan.range_width, plan.correlated, &mut rng)?;
         let training = (0..training).map(|_| ranges.draw(&mut rng));
         let training = training.map(|(lower, upper)| (lower, Some(upper))).collect();
         let (empty, mixed) = ranges.asked(plan.queries, &mut rng)?;
         Ok(ProbeQuestions { miss, hit, empty, mixed: Some(mixed), asked: asked(), training })
     }
+}
+
+/// How points are drawn, and ranges if no filter is trained.
+pub(crate) fn draw_of(plan: &ProbePlan) -> Draw<'static> {
+    let misses = plan.correlated.map_or(Misses::LikeKeys, Misses::Behind);
+    Draw { misses, skew: plan.skew, ..Draw::even(plan.queries, plan.range_width) }
 }
 
 /// Questions of one kind; none, if the keys have no such questions.
@@ -72,10 +76,12 @@ struct YcsbRanges<'k> {
     others: SortedKeys,
     places: Places,
     reach: u64,
+    /// They begin at most so far behind their keys. None: at them.
+    behind: Option<u64>,
 }
 
 impl<'k> YcsbRanges<'k> {
-    fn new(keys: &'k KeySet, width: u64, rng: &mut Rng) -> Result<Self> {
+    fn new(keys: &'k KeySet, width: u64, behind: Option<u64>, rng: &mut Rng) -> Result<Self> {
         let stored = keys.stored();
         let mut free = KeyList::new();
         for key in (0..stored.len()).map(|_| keys.draw(rng)) {
@@ -87,8 +93,8 @@ impl<'k> YcsbRanges<'k> {
             return Err(LabError::Plan("there is no key like the stored ones that is not".into()));
         }
         let others = SortedKeys::from_list(&free);
-        let places = Places::new(Skew::ScatteredZipf(ZIPF), 2 * stored.len());
-        Ok(YcsbRanges { stored, others, places, reach: width.max(1) - 1 })
+        let places = Places::new(Skew::YCSB, 2 * stored.len());
+        Ok(YcsbRanges { stored, others, places, reach: width.max(1) - 1, behind })
     }
 
     fn draw(&self, rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
@@ -98,7 +104,10 @@ impl<'k> YcsbRanges<'k> {
             0 => self.stored.get(place / 2),
             _ => self.others.get(place / 2 % self.others.len()),
         };
-        (key.to_vec(), key_after(key, self.reach))
+        let lower = self.behind.map_or(0, |most| 1 + rng.below(most));
+        let lower = key_after(key, lower);
+        let upper = key_after(&lower, self.reach);
+        (lower, upper)
     }
 
     /// So many empty ranges, and all that were drawn till then.
@@ -129,14 +138,58 @@ impl<'k> YcsbRanges<'k> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+    use crate::bench::probe_plan::tests::plan;
     use crate::keys::dist::{Dist, FileFormat};
+    use crate::keys::key_list::key_before;
+
+    fn drawn(skew: Skew, keys: &KeySet) -> ProbeQuestions {
+        ProbeQuestions::draw(&ProbePlan { skew, ..plan() }, keys).expect("drawn")
+    }
+
+    fn lowers(queries: &Queries) -> Vec<&[u8]> {
+        (0..queries.len()).map(|place| queries.lower(place)).collect()
+    }
+
+    #[test] // Records of plans without a skew have these questions.
+    fn without_a_skew_questions_are_those_of_the_seed() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let mut rng = Rng::new(scramble(plan().seed ^ 1));
+        let kinds = [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange];
+        let even = |kind| Queries::draw(kind, &keys, 500, 64, &mut rng).expect("drawn");
+        let [miss, hit, empty] = kinds.map(even);
+        let found = drawn(Skew::None, &keys);
+        assert_eq!(lowers(&found.miss), lowers(&miss));
+        assert_eq!(lowers(&found.hit), lowers(&hit));
+        assert_eq!(lowers(&found.empty), lowers(&empty));
+    }
+
+    #[test]
+    fn with_a_skew_some_are_hot_of_stored_keys_and_of_others() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let distinct =
+            |queries: &Queries| lowers(queries).into_iter().collect::<HashSet<_>>().len();
+        let even = drawn(Skew::None, &keys);
+        let again = drawn(Skew::YCSB, &keys);
+        let skewed = drawn(Skew::YCSB, &keys);
+        assert_eq!(lowers(&skewed.miss), lowers(&again.miss), "a seed has one history");
+        assert!(lowers(&skewed.hit).iter().all(|key| keys.stored().holds(key)));
+        assert!(!lowers(&skewed.miss).iter().any(|key| keys.stored().holds(key)));
+        for (even, skewed) in
+            [(&even.miss, &skewed.miss), (&even.hit, &skewed.hit), (&even.empty, &skewed.empty)]
+        {
+            let (even, skewed) = (distinct(even), distinct(skewed));
+            assert!(even > 450 && skewed < 400, "{even}, {skewed}");
+        }
+    }
 
     #[test]
     fn half_of_the_keys_at_which_ranges_begin_are_stored() {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
         let mut rng = Rng::new(3);
-        let ranges = YcsbRanges::new(&keys, 1 << 30, &mut rng).expect("there are others");
+        let ranges = YcsbRanges::new(&keys, 1 << 30, None, &mut rng).expect("there are others");
         let (empty, mixed) = ranges.asked(500, &mut rng).expect("there is room");
         assert_eq!(empty.len(), 500);
         let from_stored = |place: &usize| keys.stored().holds(mixed.lower(*place));
@@ -146,8 +199,22 @@ mod tests {
             let upper = empty.upper(place).expect("closed");
             assert_eq!(keys.stored().first_in(empty.lower(place), upper), None);
         }
-        assert!(
-            YcsbRanges::new(&keys, 1 << 49, &mut rng).expect("keys").asked(10, &mut rng).is_err()
-        );
+        let wide = YcsbRanges::new(&keys, 1 << 49, None, &mut rng).expect("keys");
+        assert!(wide.asked(10, &mut rng).is_err());
+    }
+
+    #[test]
+    fn ranges_begin_behind_their_keys_if_that_is_asked_for() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let mut rng = Rng::new(3);
+        let ranges = YcsbRanges::new(&keys, 1 << 20, Some(1), &mut rng).expect("there are others");
+        let (empty, _) = ranges.asked(500, &mut rng).expect("there is room");
+        let before = |place: usize| key_before(empty.lower(place), 1);
+        let stored = (0..500).filter(|place| keys.stored().holds(&before(*place))).count();
+        assert!((150..350).contains(&stored), "{stored} of 500 right behind a stored key");
+        assert!((0..500).all(|place| {
+            let key = before(place);
+            keys.stored().holds(&key) || ranges.others.holds(&key)
+        }));
     }
 }

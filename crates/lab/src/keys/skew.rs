@@ -26,6 +26,11 @@ pub enum Skew {
     ScatteredZipf(f64),
 }
 
+impl Skew {
+    /// YCSB's law.
+    pub(crate) const YCSB: Skew = Skew::ScatteredZipf(0.99);
+}
+
 impl fmt::Display for Skew {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

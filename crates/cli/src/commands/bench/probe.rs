@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use trommel_lab::{Ask, ProbePlan, ProbeReport, bench_probe};
+use trommel_lab::{Ask, ProbePlan, ProbeReport, ProbeThreads, bench_probe};
 
 use crate::args::workload::WorkloadArgs;
 use crate::output::json::print_json;
@@ -21,7 +21,7 @@ pub(crate) struct BenchProbeArgs {
     #[arg(long)]
     fit_bits: bool,
     /// So many ranges train arf before it is asked. Ranges then begin at one of twice as many keys
-    /// as are stored, by Zipf's law (YCSB's workload C).
+    /// as are stored, or with --correlated behind it, by Zipf's law (YCSB's workload C).
     #[arg(long, value_name = "N")]
     train: Option<usize>,
     /// Count, too, the runs of a tree of 19 that each filter has searched for nothing, for these
@@ -45,6 +45,8 @@ pub(crate) fn run(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -
         queries: workload.queries,
         range_width: workload.range_width,
         correlated: workload.correlated,
+        skew: workload.skew,
+        threads: workload.threads,
         asks: arguments.ask.clone(),
         training: arguments.train,
         seed: workload.seed,
@@ -98,6 +100,14 @@ fn probe_text(reports: &[ProbeReport]) -> String {
     row("all tables: empty range", &|report| {
         time(report.probe_all_ns.as_ref().and_then(|all| all.empty_range))
     });
+    if let Some(together) = reports.first().and_then(|report| report.together.as_ref()) {
+        let of = |name: &str| format!("{} threads, {name}", together.threads);
+        let times = |report: &ProbeReport, of: fn(&ProbeThreads) -> f64| {
+            report.together.as_ref().map_or("-".to_string(), |one| format!("{:.2} times", of(one)))
+        };
+        row(&of("one filter"), &|report| times(report, |one| one.times_as_fast));
+        row(&of("each its own"), &|report| times(report, |one| one.apart_times_as_fast));
+    }
     row("read of one cache line", &|report| time(Some(report.line_ns)));
     row("false positives: point", &|report| rate(report.false_positive_rate.point_miss));
     row("false positives: range", &|report| rate(report.false_positive_rate.empty_range));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use trommel_lab::{
-    Ask, DeletedBy, Deletion, Dist, FilterMemory, Kind, PartsPlan, ROUNDS, ReadWorkload, Skew,
+    Ask, DeletedBy, Deletion, Dist, FilterMemory, Kind, PartsPlan, ROUNDS, ReadWorkload,
 };
 use trommel_lab::{
     ManyReport, Measured, PipelinedReport, ReadPlan, ReadReport, TreePlan, TurnsReport, bench_read,
@@ -62,16 +62,9 @@ pub(crate) struct BenchReadArgs {
     /// Ask for stored keys through a queue, too, so many at once, beside one after the other.
     #[arg(long = "async", value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) pipelined: Option<u32>,
-    /// How many threads ask at once, each with a generator of its own from the one seed.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) threads: usize,
     /// How often each kind is asked. Guards take turns; medians are printed.
     #[arg(long, value_name = "N", default_value_t = ROUNDS)]
     pub(crate) rounds: usize,
-    /// How gets are spread over the keys: none, zipf:S (neighbours are alike hot),
-    /// scattered-zipf:S.
-    #[arg(long, value_name = "LAW", default_value = "none")]
-    pub(crate) skew: Skew,
     /// Delete that share of the keys, in a hundred stretches, one after the other while the newer
     /// runs are written (but for the last flush). Misses and empty ranges are where they were.
     #[arg(long, value_name = "SHARE", conflicts_with = "correlated")]
@@ -95,10 +88,10 @@ pub(crate) struct BenchReadArgs {
     /// `bench fpr --ask`. Every answer is checked to be empty.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) ask: Vec<Ask>,
-    /// Scan every store from the first key to the last and back, too.
+    /// Scan every store from end to end and back, too.
     #[arg(long)]
     pub(crate) full_scan: bool,
-    /// Count what gets cost by the level that has their key, and how often each table is asked.
+    /// Count what gets cost by the level of their key, and how often each table is asked.
     #[arg(long)]
     pub(crate) by_level: bool,
     /// How often each store is loaded, in turns; the median time counts.
@@ -194,10 +187,10 @@ pub(crate) fn run(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) ->
         },
         queries: workload.queries,
         rounds: arguments.rounds,
-        threads: arguments.threads,
+        threads: workload.threads,
         range_width: workload.range_width,
         pipelined: arguments.pipelined.map(|depth| depth as usize),
-        skew: arguments.skew,
+        skew: workload.skew,
         workload: arguments.special(),
         kinds: arguments.kinds.clone(),
         asks: arguments.ask.clone(),

@@ -17,9 +17,13 @@ use crate::process::message::warning;
 pub(crate) struct SurfStepsArgs {
     #[command(flatten)]
     keys: KeySetArgs,
-    /// Points, half of which are stored keys.
+    /// Points, half of them stored keys.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     queries: usize,
+    /// An index of whole keys: stored ones alone are asked for, by Zipf's law (SuRF, sections 4.1.2
+    /// and 4.1.3).
+    #[arg(long)]
+    as_index: bool,
 }
 
 pub(crate) fn run(arguments: &SurfStepsArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -28,6 +32,7 @@ pub(crate) fn run(arguments: &SurfStepsArgs, json: bool, out: &mut dyn Write) ->
         file_format: arguments.keys.file_format,
         keys: arguments.keys.keys,
         queries: arguments.queries,
+        index: arguments.as_index,
         seed: arguments.keys.seed,
     };
     let steps = surf_steps(&plan, &mut StageBar::default())?;

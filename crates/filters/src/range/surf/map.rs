@@ -18,7 +18,7 @@ use crate::bits::AlignedBytes;
 use crate::bits::simd::fastest;
 use crate::range::surf::lookup::End;
 use crate::range::surf::trie::FULL;
-use crate::range::surf::{Surf, SurfBuilder, SurfCursor, SurfOptions};
+use crate::range::surf::{Surf, SurfBuilder, SurfCursor, SurfEffort, SurfOptions};
 
 /// How much of a key an [`FstMap`] has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,10 +78,27 @@ impl FstMap {
     /// The value of a key. With prefixes, it may be that of another key with the same one.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<u64> {
+        self.look_up::<FULL>(key)
+    }
+
+    /// As `get`, with less done to be fast: the same answer.
+    pub fn get_with(&self, key: &[u8], effort: SurfEffort) -> Option<u64> {
+        match effort {
+            SurfEffort::Plain => self.look_up::<0>(key),
+            SurfEffort::Rank => self.look_up::<1>(key),
+            SurfEffort::Select => self.look_up::<2>(key),
+            SurfEffort::Simd => self.look_up::<3>(key),
+            SurfEffort::Prefetch => self.look_up::<FULL>(key),
+        }
+    }
+
+    #[inline]
+    fn look_up<const EFFORT: u8>(&self, key: &[u8]) -> Option<u64> {
         if self.levels().0 == 0 {
             return self.alone.filter(|_| key.is_empty());
         }
-        let (mut trie, whole) = (self.trie.trie::<_, FULL>(Untraced), self.keys == FstKeys::Whole);
+        let whole = self.keys == FstKeys::Whole;
+        let mut trie = self.trie.trie::<_, EFFORT>(Untraced);
         fastest(
             #[inline(always)]
             move || {
@@ -161,7 +178,11 @@ pub struct FstMapBuilder {
 impl FstMapBuilder {
     /// No key yet.
     pub fn new(keys: FstKeys) -> Self {
-        let size_ratio = SurfOptions::default().size_ratio;
+        Self::with_size_ratio(keys, SurfOptions::default().size_ratio)
+    }
+
+    /// As `new`, with another [`SurfOptions::size_ratio`].
+    pub fn with_size_ratio(keys: FstKeys, size_ratio: u32) -> Self {
         FstMapBuilder { trie: SurfBuilder::of_map(keys == FstKeys::Whole, size_ratio), keys }
     }
 
@@ -251,6 +272,21 @@ mod tests {
             assert_eq!((map.len(), map.is_empty()), (twin.len() as u64, twin.is_empty()), "{name}");
             for probe in probes(&twin) {
                 assert_eq!(map.get(&probe), twin.get(&probe).copied(), "{name}: {probe:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_done_to_be_fast_the_answer_is_the_same() {
+        for (name, twin) in sets() {
+            for size_ratio in [SurfOptions::default().size_ratio, u32::MAX] {
+                let mut builder = FstMapBuilder::with_size_ratio(FstKeys::Whole, size_ratio);
+                twin.iter().for_each(|(key, value)| builder.add(key, *value).expect("in order"));
+                let map = builder.finish().expect("few keys");
+                for probe in probes(&twin) {
+                    let answers = SurfEffort::ALL.map(|effort| map.get_with(&probe, effort));
+                    assert_eq!(answers, [twin.get(&probe).copied(); 5], "{name}: {probe:?}");
+                }
             }
         }
     }

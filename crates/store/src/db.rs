@@ -72,8 +72,7 @@ impl Deref for Db {
 }
 
 impl Db {
-    /// Opens the store in a folder. If there is none, creates it, provided that the options allow
-    /// this.
+    /// Opens the store in a folder. Creates it if there is none and the options allow that.
     ///
     /// # Errors
     /// `Locked`: the store is already open, in this process or another one. `NotAStore`: the folder

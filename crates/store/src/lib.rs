@@ -56,7 +56,7 @@
 //! | `Iterator`, `Seek`, `SeekForPrev` | [`Db::range`], [`Scan::seek`], [`Scan::seek_back`] |
 //! | `ReadOptions::iterate_upper_bound`, prefix seek | the end of the range, [`Db::prefix`] |
 //! | `GetSnapshot` | [`Db::snapshot`] |
-//! | `Flush`, `CompactRange` | [`Db::flush`], [`Db::compact`] (always the whole store) |
+//! | `Flush`, `CompactRange` | [`Db::flush`], [`Db::compact`] (no ranges) |
 //! | `IngestExternalFile` | [`Db::ingest`] |
 //! | `Checkpoint` | [`Db::checkpoint`] |
 //! | `BackupEngine` | [`backup::Backups`] |

@@ -1,4 +1,5 @@
-//! The parts of a global filter that a merge into the last level builds.
+//! The parts of a global filter that a merge into the last level builds. Also carries newer runs
+//! over into parts that are about to be installed, be they from a merge or rebuilt from runs.
 //! ```text
 //! keys of the output   a b c | d e f | g h ...   one part for each partition, fed by one submerge
 //!                                                after the other

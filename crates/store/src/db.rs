@@ -1,4 +1,4 @@
-//! The store as its users see it.
+//! The public API of a store: its handle and the calls on the whole store.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub use single_keys::{Swap, Update};
 pub use snapshot::Snapshot;
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionIn, TransactionScan};
 
-/// A handle of an open store, which any thread may use. A clone is another handle of the same
+/// A handle of an open store. Any thread may use it, and a clone is another handle of the same
 /// store. The store is closed by [`close`](Db::close), or when its last handle is dropped.
 ///
 /// ```
@@ -62,7 +62,7 @@ pub struct Db {
     main: Keyspace,
 }
 
-/// All that is done to a key space is done to the one that every store has.
+/// Reads and writes without a named key space go to the default key space.
 impl Deref for Db {
     type Target = Keyspace;
 
@@ -72,17 +72,17 @@ impl Deref for Db {
 }
 
 impl Db {
-    /// Opens the store in a folder, and makes one if there is none and the options allow it.
+    /// Opens the store in a folder. Creates it if there is none and the options allow that.
     ///
     /// # Errors
-    /// `Locked` if it is open already, here or elsewhere. `NotAStore` if the folder holds something
-    /// else. `Version` if another version of Trommel wrote it. `Corrupt` with file and offset if a
-    /// file is damaged.
+    /// `Locked`: the store is already open, in this process or another one. `NotAStore`: the folder
+    /// holds something else. `Version`: another version of Trommel wrote the store. `Corrupt`: a
+    /// file is damaged; the error names the file and the offset.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         Db::open_with(path, options, Environment::default())
     }
 
-    /// As [`open`](Db::open), with storage, clock and pauses from outside.
+    /// As [`open`](Db::open), with storage, clock and pauses supplied by the caller.
     pub fn open_with(
         path: impl AsRef<Path>,
         options: Options,
@@ -92,16 +92,16 @@ impl Db {
         let (engine, keyspaces) = open::open_store(path.as_ref(), &options, environment)?;
         let engine = Arc::new(engine);
         engine.commit.trees.add(&engine);
-        // It closes the store if what follows fails, or panics.
+        // If a later step fails or panics, dropping the owner closes the store.
         let owner = Arc::new(Owner::new(&engine, keyspaces));
-        // On a full disk they are not: the next opening is to say them again.
+        // On a full disk the options cannot be kept; the next opening has to pass them again.
         if !engine.env.reads_older {
             let _ = keep_options(&engine, &options);
         }
-        // If there are no threads to be had, the store is closed when its owner goes.
+        // If no thread can be started, dropping the owner closes the store.
         owner.each(|engine| {
-            // Full memtables of the last session. If the disk is full they stay in memory and in
-            // their logs.
+            // These memtables were full in the last session. If the disk is full, they stay in
+            // memory and in their logs.
             let _ = engine.flush_recovered();
             engine.start_work()
         })?;
@@ -110,12 +110,12 @@ impl Db {
         Ok(Db { main: Keyspace { engine: engine.used(), owner } })
     }
 
-    /// As [`open`](Db::open), of any version that this one reads
-    /// ([`READ_VERSIONS`](crate::tools::READ_VERSIONS)), to copy what it holds into another store.
-    /// Nothing is changed, as long as nobody writes: do not.
+    /// As [`open`](Db::open), for any version that this Trommel reads
+    /// ([`READ_VERSIONS`](crate::tools::READ_VERSIONS)): to copy its content into another store.
+    /// The store is not changed as long as the caller does not write to it, which it must not do.
     ///
     /// # Errors
-    /// As there; `Version`: it is another one.
+    /// As [`open`](Db::open). `Version`: the store has a version that cannot be read.
     #[doc(hidden)]
     pub fn open_older(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let environment = Environment { reads_older: true, ..Environment::default() };
@@ -123,24 +123,25 @@ impl Db {
         Db::open_with(path, options, environment)
     }
 
-    /// Applies a batch: readers see all of it or nothing, and so does a recovery.
+    /// Applies a batch atomically: readers and recovery see either all of it or nothing.
     ///
     /// # Errors
     /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`:
     /// the batch is not visible now; after a crash it is there as a whole or not at all. `Stopped`:
-    /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
+    /// as `Io`, because a flush failed. The flush is retried, and writes continue once it succeeds.
     /// `LockTimeout`: a transaction has locked a key; nothing was written.
     pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
         self.owner.write(Write::of(batch.into()), sync).map(|_| ())
     }
 
-    /// As [`write`](Db::write), and on disk when it returns, whatever the options say.
+    /// As [`write`](Db::write), but the batch is durable when this returns, whatever the options
+    /// say.
     pub fn write_synced(&self, batch: impl Into<Batch>) -> Result<()> {
         self.owner.write(Write::of(batch.into()), true).map(|_| ())
     }
 
-    /// Makes all writes so far durable.
+    /// Makes all earlier writes durable.
     pub fn sync(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         let durable = self.engine.commit.writer().make_durable(&self.engine);
@@ -148,7 +149,8 @@ impl Db {
         durable
     }
 
-    /// The store as it is now, to be read while writes go on. Merges keep what it sees.
+    /// Returns a snapshot of the current state, to be read while writes continue. Merges keep the
+    /// entries that it sees.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             registered: self.engine.snapshots.register(),
@@ -156,26 +158,27 @@ impl Db {
         }
     }
 
-    /// Writes everything in memory to a run on disk, of each key space.
+    /// Flushes the memtables of every key space to runs on disk.
     pub fn flush(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.each(|engine| engine.flush_all())
     }
 
-    /// All committed writes after the one of this number, in their order, of all key spaces. They
-    /// come from the logs, as far as these are durable: see [`SyncPolicy`]. Logs go when tables
-    /// have all that is in them, unless
-    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes) keeps them. Batches and
-    /// transactions come whole. Feeds may be as many as you like, and writers wait for none.
+    /// Returns a change feed: all committed writes after this sequence number, of all key spaces,
+    /// in their order. The feed reads the logs, as far as they are durable: see [`SyncPolicy`]. A
+    /// log is removed once tables hold all of its entries, unless
+    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes) keeps it. Batches and
+    /// transactions are delivered whole. There may be any number of feeds, and writers never wait
+    /// for one.
     ///
-    /// To begin, take a [snapshot](Db::snapshot), then [`sync`](Db::sync), so that no crash takes
-    /// back what it has. Read it, and ask for what came after its
-    /// [number](Snapshot::sequence). To go on later, after a crash too, keep the number of the
-    /// last batch with what you make of it.
+    /// To start, take a [snapshot](Db::snapshot), then call [`sync`](Db::sync), so that no crash
+    /// can undo what the snapshot sees. Read the snapshot, and ask for the changes after its
+    /// [sequence number](Snapshot::sequence). To resume later, even after a crash, store the
+    /// sequence number of the last batch together with its effects.
     ///
-    /// Not told are entries of [`ingest`](Keyspace::ingest): the feed ends there with `Gone`.
-    /// Neither are a key space's making, renaming or dropping. After a `repair`, or in a
-    /// checkpoint, begin anew.
+    /// The feed does not deliver entries that [`ingest`](Keyspace::ingest) has loaded: it ends
+    /// there with `Gone`. Neither does it report that a key space was created, renamed or dropped.
+    /// After a `repair`, or in a checkpoint, start anew.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -195,19 +198,19 @@ impl Db {
     /// ```
     ///
     /// # Errors
-    /// `Gone`: logs that had some of these writes are gone, or the store has never had that number.
+    /// `Gone`: logs that held some of these writes are gone, or the store never had this number.
     pub fn changes_since(&self, sequence: u64) -> Result<Changes> {
         Changes::since(&self.engine.tree, Sequence(sequence))
     }
 
-    /// Has what is in memory wait for a flush.
+    /// Seals the active memtable, so that it waits for a flush.
     #[cfg(test)]
     pub(crate) fn seal(&self) -> Result<()> {
         self.engine.commit.writer().seal(&self.engine)
     }
 
-    /// Merges everything of each key space into one run of its last level, in one merge. Merges
-    /// that are due are not made before, and merges under way are given up.
+    /// Merges everything in each key space into one run of its last level, in one merge. Due merges
+    /// are not done first, and open ones are cancelled.
     pub fn compact(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.each(|engine| {
@@ -216,10 +219,11 @@ impl Db {
         })
     }
 
-    /// As [`compact`](Db::compact), and tells how many entries of how many it has merged.
+    /// As [`compact`](Db::compact), and reports how many of all entries were merged.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: the runs are as they were.
+    /// `Cancelled`: the listener stopped the call. The merge under way is cancelled; key spaces
+    /// merged before it stay merged.
     pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.each(|engine| engine.flush_all())?;
@@ -234,13 +238,13 @@ impl Db {
             let all = entries(engine);
             engine.merge_everything_telling(|merged| steps.reach(before + merged))?;
             before += all;
-            // It is done: there is nothing to stop.
+            // The merge is done: a request to stop comes too late.
             let _ = steps.reach(before);
         }
         Ok(())
     }
 
-    /// In stepped mode: does one step of background work. False: there is nothing to do.
+    /// In stepped mode: does one step of background work. Returns false if no work is due.
     pub fn step(&self) -> Result<bool> {
         let _call = self.engine.life().enter()?;
         for engine in self.owner.engines() {
@@ -251,25 +255,27 @@ impl Db {
         Ok(false)
     }
 
-    /// Returns when no flush or merge is due: waits for the threads, or does the steps.
+    /// Returns when no flush or merge is due. Waits for the threads; in stepped mode does the
+    /// steps.
     pub fn settle(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.each(|engine| engine.wait_idle())
     }
 
-    /// The key space of a name, which is made if it is not there. What is set in the options is
-    /// kept; what is not, is as it was kept. What differs from before holds at once: what is in
-    /// memory is flushed, and the tree is opened anew. But while a handle, snapshot or scan of the
-    /// key space lives, or a call of the store is at work on it, it holds from the next opening on.
+    /// Returns the key space with this name, and creates it if it does not exist. The store keeps
+    /// the options that are set here; others stay as they were kept before. Changed options take
+    /// effect at once: the key space is flushed and its tree is reopened. If the key space is in
+    /// use, they take effect at its next opening instead. It is in use while it has a handle,
+    /// snapshot or scan, or while a call on the store works on it.
     ///
     /// # Errors
-    /// `Option`: the name or an option makes no sense. `Io`: nothing has changed, or what was set
-    /// is kept and holds from the next opening on.
+    /// `Option`: the name or an option is invalid. `Io`: either nothing has changed, or the options
+    /// are kept and take effect at the next opening.
     pub fn keyspace(&self, name: impl AsRef<str>, options: KeyspaceOptions) -> Result<Keyspace> {
         self.named(name.as_ref(), &options, true)
     }
 
-    /// The key space of a name.
+    /// Returns the existing key space with this name.
     ///
     /// # Errors
     /// `NoKeyspace`: there is none.
@@ -287,51 +293,53 @@ impl Db {
         Ok(Keyspace { engine, owner: Arc::clone(&self.owner) })
     }
 
-    /// The names of all key spaces, the default one first.
+    /// Returns the names of all key spaces, the default one first.
     pub fn keyspaces(&self) -> Result<Vec<String>> {
         let _call = self.engine.life().enter()?;
         Ok(keyspaces::names(&self.engine))
     }
 
-    /// Drops a key space with all that is in it. Its handles, snapshots and scans give
-    /// [`Error::KeyspaceDropped`] from then on, and so do batches that write into it. Snapshots do
-    /// not keep it.
+    /// Drops a key space and all of its entries. From then on its handles, snapshots and scans give
+    /// [`Error::KeyspaceDropped`], and so do batches that write into it. Snapshots do not preserve
+    /// it.
     ///
     /// # Errors
-    /// `NoKeyspace`: there is none of that name. `Option`: it is the default one. `Io`: after a
-    /// crash it is there, or not.
+    /// `NoKeyspace`: no key space has this name. `Option`: it is the default key space. `Io`: after
+    /// a crash the key space may exist or not.
     pub fn drop_keyspace(&self, name: impl AsRef<str>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.keyspaces.drop_named(&self.engine, name.as_ref())
     }
 
-    /// Gives a key space another name. Its handles stay good.
+    /// Renames a key space. Its handles stay valid.
     ///
     /// # Errors
-    /// `NoKeyspace`: there is none of that name. `KeyspaceExists`: the new name is taken. `Option`:
-    /// it is the default one, or the new name makes no sense.
+    /// `NoKeyspace`: no key space has this name. `KeyspaceExists`: the new name is taken. `Option`:
+    /// it is the default key space, or the new name is invalid.
     pub fn rename_keyspace(&self, from: impl AsRef<str>, to: impl AsRef<str>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.keyspaces.rename(&self.engine, from.as_ref(), to.as_ref())
     }
 
-    /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are
-    /// visible now. Cheap: tables are shared by hard links, or copied if the folder is on another
-    /// file system. What is in memory is written as a log. Writes, flushes and merges go on
-    /// meanwhile. If it is cut short, the folder is refused as no store, and this store is as it
-    /// was. Files are never changed, so neither store can harm the other. But a disk that damages a
-    /// shared file damages it for both. For a backup, copy the checkpoint to another disk.
+    /// Creates a second store in `dir`, which must be new or empty. It holds all writes that are
+    /// visible now. This is cheap: the stores share tables by hard links, or by copies if the
+    /// folder is on another file system. The content of memtables is written as a log. Writes,
+    /// flushes and merges continue meanwhile.
+    ///
+    /// If the call is interrupted, the folder is not recognized as a store, and this store is
+    /// unchanged. Files are immutable, so neither store can harm the other. But a disk that damages
+    /// a shared file damages it for both. For a backup, copy the checkpoint to another disk.
     ///
     /// # Errors
-    /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
+    /// `NotEmpty`: the folder has files. `Io`: a disk operation failed.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         self.checkpoint_with_progress(dir, &mut unheard)
     }
 
-    /// As [`checkpoint`](Db::checkpoint), and tells how many tables of how many it has.
+    /// As [`checkpoint`](Db::checkpoint), and reports how many of all tables are in place.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: what it has made is removed.
+    /// `Cancelled`: the listener stopped the call. The files made so far are removed.
     pub fn checkpoint_with_progress(
         &self,
         dir: impl AsRef<Path>,
@@ -343,8 +351,9 @@ impl Db {
         crate::tools::checkpoint::checkpoint(main, keyspaces, dir.as_ref(), steps)
     }
 
-    /// Gives a target the files of a store with all that is visible now, which goes on after so
-    /// many numbers. Gives the number of the last write that it has.
+    /// Gives `target` the files of a store that holds all visible writes. The new store skips
+    /// `numbers_later` numbers, of files and of writes. Returns the sequence number of its last
+    /// write.
     pub(crate) fn give_files(
         &self,
         target: &mut dyn crate::tools::checkpoint::Target,
@@ -358,48 +367,51 @@ impl Db {
         filled.map(|last| last.0)
     }
 
-    /// Reads every byte of every table and log and checks it, and every key against the guard.
+    /// Reads and checks every byte of every table and log, and checks every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.verify_with_progress(&mut unheard)
     }
 
-    /// As [`verify`](Db::verify), and tells how far it has come.
+    /// As [`verify`](Db::verify), and reports its progress.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it.
+    /// `Cancelled`: the listener stopped the call.
     pub fn verify_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<VerifyReport> {
         let _call = self.engine.life().enter()?;
         let trees: Vec<_> = self.owner.engines().iter().map(|it| Arc::clone(&it.tree)).collect();
         crate::tools::verify::verify(&trees, &mut Steps::new(listener))
     }
 
-    /// The store's folder, by the path that it was opened with. The store follows its folder when
-    /// that gets another name; this does not.
+    /// Returns the path with which the store was opened. If the folder is renamed, the store keeps
+    /// using it, but this path does not change.
     pub fn path(&self) -> PathBuf {
         self.engine.table_files.folder.path().to_path_buf()
     }
 
-    /// Closes the store, for all its handles: waits for calls under way, makes all writes since it
-    /// was opened durable, and ends background work. The folder is then free to be opened again,
-    /// here or elsewhere. Snapshots, scans and queues may live on. They, and all calls of this
-    /// store, give [`Error::Closed`] from then on, and no file is touched any more. Calls that wait
-    /// in [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
-    /// error. Their flushes and merges are not waited for: the next open goes on with the work.
+    /// Closes the store for all its handles. Waits for running calls, makes all writes of this
+    /// session durable, and ends background work. Then the folder can be opened again, in this
+    /// process or another one.
     ///
-    /// Closing a store that is closed does nothing. Dropping the last handle closes it too, but
-    /// cannot tell what went wrong. Must not be called by an iterator that is being ingested, or by
-    /// a follower: it would wait for itself.
+    /// Snapshots, scans and queues may outlive the store. From then on they and all calls on this
+    /// store give [`Error::Closed`], and no file is touched any more. Calls that wait in
+    /// [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
+    /// error. Closing does not wait for their flushes and merges: the next opening resumes the
+    /// work.
+    ///
+    /// Closing a closed store does nothing. Dropping the last handle closes the store too, but
+    /// cannot report an error. Neither an iterator that is being ingested nor a follower may call
+    /// this: it would wait for itself.
     ///
     /// # Errors
-    /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync)
-    /// before tells the same, and can be tried again. `Forked`: this process has not opened the
-    /// store.
+    /// Whatever kept writes from becoming durable. The store is closed nevertheless. Calling
+    /// [`sync`](Db::sync) first gives the same error, and can be retried. `Forked`: another process
+    /// opened the store.
     pub fn close(&self) -> Result<()> {
         self.owner.close()
     }
 }
 
-/// Keeps options of the default key space that were set now.
+/// Keeps, in the manifest, the options of the default key space that were set at this opening.
 fn keep_options(engine: &Engine, options: &Options) -> Result<()> {
     let mut manifest = engine.manifest();
     let kept = &manifest.layout().keyspaces[&KeyspaceId::DEFAULT].record.options;
@@ -456,13 +468,13 @@ impl Readable for Db {
 }
 
 impl Engine {
-    /// Writes everything in memory to a run on disk.
+    /// Flushes everything in memory to a run on disk.
     pub(crate) fn flush_all(&self) -> Result<()> {
         self.commit.writer().seal(self)?;
         self.flush_sealed()
     }
 
-    /// Flushes the memtables that were full when the store was closed.
+    /// Flushes the memtables that were full when the store was last closed.
     fn flush_recovered(&self) -> Result<()> {
         while self.flush_step()? {}
         Ok(())

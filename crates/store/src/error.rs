@@ -1,40 +1,40 @@
-//! Errors, told apart by what the caller can do.
+//! Errors, distinguished by what the caller can do about them.
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The result of every operation on a store.
+/// The result of an operation on a store.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, and where. Each variant says what to do.
+/// What went wrong, and where. The documentation of each variant says what to do.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk refused. Make room or repair the disk, then make the call again. An open store
-    /// needs no more than that. Its threads retry failed work after at most ten seconds, and the
-    /// next write replaces a failed log. In stepped mode the next step retries.
+    /// The operating system reported an I/O error. Make room or repair the disk, then make the call
+    /// again. An open store needs nothing else: its threads retry failed work after at most ten
+    /// seconds, and the next write replaces a failed log. In stepped mode the next step retries.
     #[error("{path}: {source}{hint}", path = path.display(), hint = hint(source))]
     Io {
         /// The file or folder of the failed operation.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error that the operating system reported.
         source: Arc<std::io::Error>,
     },
-    /// The bytes are wrong. Restore the file from a copy: its content cannot be trusted.
+    /// A file holds wrong bytes. Restore it from a copy: its content cannot be trusted.
     #[error("{path} is damaged at byte {offset}: {what}", path = path.display())]
     Corrupt {
         /// The damaged file.
         path: PathBuf,
-        /// Where the damage was found.
+        /// The byte at which the damage was found.
         offset: u64,
         /// What was expected there.
         what: String,
     },
     /// A file that the store needs is missing. Restore it from a copy, or let
-    /// [`repair`](crate::tools::repair) continue without it: it tells what is lost.
-    /// [`verify_files`](crate::tools::verify_files) tells everything that is missing.
+    /// [`repair`](crate::tools::repair) continue without it; the repair reports what is lost.
+    /// [`verify_files`](crate::tools::verify_files) lists all missing files.
     #[error("{path} is missing: {what}", path = path.display())]
     FileMissing {
         /// The file.
@@ -42,26 +42,27 @@ pub enum Error {
         /// Why the file must exist, and what is lost with it.
         what: String,
     },
-    /// The folder holds files, but no store. Name another folder, or an empty one.
+    /// The folder holds files, but no store. Choose another folder, or an empty one.
     #[error("{path} is not a Trommel store: it has files, but no MANIFEST", path = path.display())]
     NotAStore {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder is for a new store, but has files. Name a new folder, or an empty one.
+    /// The folder is to become a new store, but it already has files. Choose a new folder, or an
+    /// empty one.
     #[error("{path} is not empty: name a folder that is new or empty", path = path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds no store, and the call was not to create one.
+    /// The folder holds no store, and the call was not allowed to create one.
     #[error("{path}: there is no store here", path = path.display())]
     Missing {
         /// The folder.
         path: PathBuf,
     },
-    /// Another version of Trommel wrote this. `trommel upgrade` rewrites older ones; a newer one
-    /// needs its own version.
+    /// Another version of Trommel wrote this file. `trommel upgrade` rewrites stores of older
+    /// versions. A newer store needs a newer Trommel.
     #[error("{path} has format version {found}; this Trommel reads version {known}{advice}", path = path.display(), advice = of_version(*found, *known))]
     Version {
         /// The file that names the version.
@@ -71,13 +72,13 @@ pub enum Error {
         /// The version this program reads.
         known: u32,
     },
-    /// A part of a file needs a feature of this crate that the program was built without. Nothing
-    /// is wrong with the file. Build the program with that feature.
+    /// Part of a file needs a feature of this crate that was not compiled in. The file is intact.
+    /// Build the program with that feature.
     #[error("{path}: {what} needs the feature `{feature}`, which this program was built without: build it with that feature of the crate `trommel`", path = path.display())]
     FeatureMissing {
         /// The file.
         path: PathBuf,
-        /// The part of it.
+        /// The part of the file.
         what: Box<str>,
         /// The feature's name.
         feature: &'static str,
@@ -88,21 +89,22 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// The store was closed while this handle lived on, or its snapshot, scan or queue. Open it
+    /// The store was closed while this handle, snapshot, scan or queue was still alive. Open it
     /// again.
     #[error("{path} was closed: open it again to use it", path = path.display())]
     Closed {
         /// The folder.
         path: PathBuf,
     },
-    /// This process is a forked child of the one that opened the store, and may not use it: both
-    /// would write one log. Nothing was done. A child opens its own stores.
+    /// This process is a forked child of the one that opened the store. It may not use the store,
+    /// since both processes would write one log. Nothing was done. A child has to open its own
+    /// stores.
     #[error("{path} was opened before this process was forked: only the process that opened it can use it", path = path.display())]
     Forked {
         /// The folder.
         path: PathBuf,
     },
-    /// A key is longer than a store accepts.
+    /// The key is longer than a store accepts.
     #[error("a key of {len} bytes: a key has at most {max} bytes")]
     KeyTooLong {
         /// Its length, in bytes.
@@ -110,7 +112,7 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
-    /// A value is longer than a store accepts.
+    /// The value is longer than a store accepts.
     #[error("a value of {len} bytes: a value has at most {max} bytes")]
     ValueTooLong {
         /// Its length, in bytes.
@@ -118,7 +120,8 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
-    /// A batch is longer than a store accepts. Nothing was written. Write it in parts.
+    /// The batch is longer than a store accepts. Nothing was written. Split it into smaller
+    /// batches.
     #[error(
         "a batch of {len} bytes: a batch has at most {max} bytes of keys and values, a few for each write included"
     )]
@@ -128,8 +131,8 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
-    /// Entries to ingest are out of order, or have a key twice. Nothing was written. Sort them, and
-    /// keep one of each key.
+    /// The entries to ingest are out of order, or a key occurs twice. Nothing was written. Sort the
+    /// entries and keep one for each key.
     #[error("keys to ingest must ascend: {key} comes after {before}", key = key.escape_ascii(), before = before.escape_ascii())]
     Unsorted {
         /// The previous key.
@@ -137,35 +140,36 @@ pub enum Error {
         /// The key that does not come after it.
         key: Vec<u8>,
     },
-    /// Bytes that should be packed writes are none. Nothing was written.
+    /// The bytes are not valid packed writes. Nothing was written.
     #[error("packed writes are malformed at byte {offset}: {what}")]
     Malformed {
-        /// Where the first write begins, or goes on, that is none.
+        /// The offset at which the first invalid write begins, or at which it becomes invalid.
         offset: usize,
-        /// What is wrong there.
+        /// What is wrong at that offset.
         what: String,
     },
-    /// There is no key space of that name.
+    /// There is no key space with this name.
     #[error("there is no key space {name}; there are: {}", there.join(", "))]
     NoKeyspace {
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
-        /// Those that there are.
+        /// The names of the existing key spaces.
         there: Vec<String>,
     },
-    /// A key space of that name is there already. Nothing has changed.
+    /// A key space with this name already exists. Nothing has changed.
     #[error("there is a key space {name} already")]
     KeyspaceExists {
-        /// Its name.
+        /// The name.
         name: String,
     },
     /// The key space was dropped. Nothing was written.
     #[error("the key space {name} was dropped")]
     KeyspaceDropped {
-        /// Its name; of a batch, its number.
+        /// The name of the key space. In an error about a batch: its number.
         name: String,
     },
-    /// Others have written a key since it was read, or its value has expired. Nothing was written.
+    /// Another writer has written the key since it was read, or the value that was read has
+    /// expired. Nothing was written.
     #[error("a key was written since it was read: {key}, in key space number {keyspace}", key = key.escape_ascii())]
     Conflict {
         /// The number of its key space; 0 is the default one.
@@ -173,10 +177,10 @@ pub enum Error {
         /// The key.
         key: Vec<u8>,
     },
-    /// A transaction has locked a key that this call reads for update or writes, and kept it for
-    /// longer than [`lock_timeout`](crate::options::OptionValues::lock_timeout); in stepped mode,
-    /// at all. Nothing was written. Make the call again, unless the transaction is one's own: then
-    /// end that first.
+    /// A transaction holds the lock of a key that this call writes or reads for update. It held the
+    /// lock for longer than [`lock_timeout`](crate::options::OptionValues::lock_timeout). In
+    /// stepped mode any held lock gives this error at once. Nothing was written. Make the call
+    /// again. If the lock belongs to a transaction of the caller, end that transaction first.
     #[error("{key}, in key space number {keyspace}, is locked by a transaction that has not ended in time", key = key.escape_ascii())]
     LockTimeout {
         /// The number of its key space; 0 is the default one.
@@ -184,8 +188,9 @@ pub enum Error {
         /// The key.
         key: Vec<u8>,
     },
-    /// Who has locked a key waits, itself or by others, for a lock of the transaction that asks for
-    /// it. Nothing was written. Drop the transaction, so that the others go on, and run it again.
+    /// The lock of the key cannot be waited for: its holder waits, directly or through others, for
+    /// this transaction. Nothing was written. Drop the transaction, so that the others can
+    /// continue, and run it again.
     #[error("a deadlock: whoever has locked {key}, in key space number {keyspace}, waits for this transaction: drop it, and run it again", key = key.escape_ascii())]
     Deadlock {
         /// The number of its key space; 0 is the default one.
@@ -193,17 +198,18 @@ pub enum Error {
         /// The key.
         key: Vec<u8>,
     },
-    /// A value that is to be added to is no number of 8 bytes. Nothing was written.
+    /// The value to add to is not a counter: it does not have 8 bytes. Nothing was written.
     #[error("{key} is no counter: its value has {len} bytes, and a counter 8", key = key.escape_ascii())]
     NoCounter {
         /// The key.
         key: Vec<u8>,
-        /// Bytes of its value.
+        /// The length of the value, in bytes.
         len: usize,
     },
-    /// Operands were merged into a key, and its key space is open without its merge operator. Open
-    /// it with that one: [`Options::merge_operator`](crate::Options::merge_operator), or the
-    /// options of [`Db::keyspace`](crate::Db::keyspace). Of a write: nothing was written.
+    /// The key has merge operands, but its key space is open without its merge operator. Open it
+    /// with that operator: by [`Options::merge_operator`](crate::Options::merge_operator), or by
+    /// the options of [`Db::keyspace`](crate::Db::keyspace). If a write gives this error, nothing
+    /// was written.
     #[error("{path}: key space number {keyspace} has no merge operator here, and {key} needs it: open it with the one it was made with", path = path.display(), key = key.escape_ascii())]
     NoMergeOperator {
         /// The folder of the store.
@@ -213,8 +219,8 @@ pub enum Error {
         /// The key.
         key: Vec<u8>,
     },
-    /// The merge operator makes no value of a key and its operands. They are kept: mend the
-    /// operator, or put or delete the key.
+    /// The merge operator could not combine a key's value and operands. The operands are kept. Fix
+    /// the operator, or put or delete the key.
     #[error("{path}: no value can be made of {key}, in key space number {keyspace}: merge operator {what}", path = path.display(), key = key.escape_ascii())]
     MergeFailed {
         /// The folder of the store.
@@ -223,33 +229,35 @@ pub enum Error {
         keyspace: u32,
         /// The key.
         key: Box<[u8]>,
-        /// The operator's name, and why it fails.
+        /// The operator's name, and why it failed.
         what: Box<str>,
     },
-    /// Changes after a write cannot be told: logs that had some of them are gone, or changes were
-    /// loaded past the logs. Or the store has never had that write: it is another one, or an older
-    /// copy. Take a [snapshot](crate::Db::snapshot), [`sync`](crate::Db::sync), read the snapshot,
-    /// and go on from its [number](crate::Snapshot::sequence). With a larger
-    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes) logs stay longer.
+    /// The changes after this write cannot be delivered. Either logs that held some of them are
+    /// gone, or a bulk load bypassed the logs. Or the store never had that write: it is another
+    /// store, or an older copy. To start anew, take a [snapshot](crate::Db::snapshot),
+    /// [`sync`](crate::Db::sync), read the snapshot, and continue from its [sequence
+    /// number](crate::Snapshot::sequence). A larger
+    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes) keeps logs for longer.
     ///
-    /// Of a [`Follower`](crate::Follower): what a read needs was removed by the process that writes
-    /// the store, and was not open here. [Catch up](crate::Follower::catch_up) and read anew. With
-    /// a larger [`max_open_files`](crate::options::OptionValues::max_open_files) more stays open.
+    /// From a [`Follower`](crate::Follower): the process that writes the store has removed a file
+    /// that a read needs, and this process did not have it open. [Catch
+    /// up](crate::Follower::catch_up) and read again. With a larger
+    /// [`max_open_files`](crate::options::OptionValues::max_open_files) more files stay open.
     #[error("{}", gone(*since, *first, file.as_deref()))]
     Gone {
-        /// The write.
+        /// The sequence number after which changes were requested.
         since: u64,
-        /// The first write that can be told.
+        /// The sequence number of the first write that can be delivered.
         first: u64,
-        /// The file that a follower needs. None: changes cannot be told.
+        /// The file that a follower needs. None: the error is about a change feed.
         file: Option<Box<Path>>,
     },
-    /// A range to delete ends before it begins. Nothing was written.
+    /// The range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
-        /// Where it begins.
+        /// The first key of the range.
         from: Vec<u8>,
-        /// The key behind its end.
+        /// The end of the range, exclusive.
         to: Vec<u8>,
     },
     /// An option has an invalid value.
@@ -257,36 +265,37 @@ pub enum Error {
     Option {
         /// The option's name.
         option: Cow<'static, str>,
-        /// What is wrong, and what would be right.
+        /// What is wrong with the value, and which values are valid.
         problem: String,
     },
     /// Background work failed, and this call would have to wait for it. Reads continue. The store
-    /// need not be reopened. The work is retried, as for [`Io`](Error::Io), and writes continue
-    /// once it succeeds. So repair what the cause names (make room if the disk is full), then make
-    /// the call again. Then [`Stats::failure`](crate::stats::Stats::failure) becomes None.
+    /// need not be reopened: the work is retried as for [`Io`](Error::Io), and writes continue once
+    /// it succeeds. Fix what the cause names (for a full disk, make room), then make the call
+    /// again. Once the work has succeeded, [`Stats::failure`](crate::stats::Stats::failure) is
+    /// None.
     #[error("writing has stopped: {cause}")]
     Stopped {
-        /// The failure.
+        /// The failure of the background work.
         #[source]
         cause: Box<Error>,
     },
-    /// A thread panicked while it worked for the store. No acknowledged write is lost, and the work
+    /// A thread panicked while working for the store. No acknowledged write is lost, and the work
     /// is retried.
     #[error("{who} has panicked")]
     Panicked {
-        /// The thread, or its work.
+        /// The thread that panicked, or its work.
         who: String,
     },
-    /// The caller stopped a call whose progress it heard, or gave a wait up
-    /// ([`giving_up`](crate::giving_up)). Nothing has changed.
+    /// The caller cancelled the call: through its progress listener, or by [giving
+    /// up](crate::giving_up) a wait. Nothing has changed.
     #[error("stopped by its caller, before it was done")]
     Cancelled,
-    /// Another thread runs a flush that must come first. Make the call again.
+    /// Another thread is running a flush that must finish first. Make the call again.
     #[error("a flush that must come first is under way elsewhere")]
     FlushUnderWay,
 }
 
-/// Advice, where there is any.
+/// Returns advice for the user; empty if there is none.
 fn hint(source: &std::io::Error) -> &'static str {
     if is_exhausted(source) {
         return "; let the process have more (`ulimit -n`), or the store fewer (`max_open_files`)";
@@ -300,8 +309,9 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// A number for each variant, for bindings and logs: it never changes, and no other variant
-    /// will have it. Of [`Stopped`](Error::Stopped) its own, not its cause's.
+    /// Returns a stable number for the variant, for language bindings and logs. It never changes,
+    /// and is never reused for another variant. [`Stopped`](Error::Stopped) has a number of its
+    /// own, whatever its cause.
     pub fn code(&self) -> u16 {
         match self {
             Error::Io { .. } => 1,
@@ -339,9 +349,9 @@ impl Error {
         }
     }
 
-    /// Whether bytes are wrong, or a file is missing: for this call, or for background work.
-    /// `verify` and [`verify_files`](crate::tools::verify_files) tell all damage, and `repair`
-    /// repairs it.
+    /// Whether the error reports damage: wrong bytes or a missing file, in this call or in
+    /// background work. `verify` and [`verify_files`](crate::tools::verify_files) find all damage,
+    /// and `repair` repairs it.
     pub fn tells_of_damage(&self) -> bool {
         match self {
             Error::Corrupt { .. } | Error::FileMissing { .. } => true,
@@ -350,7 +360,7 @@ impl Error {
         }
     }
 
-    /// Where bytes are wrong, and what is wrong there. None: this is another error.
+    /// Returns the offset and the description of wrong bytes. None: this is another error.
     pub(crate) fn as_damage(&self) -> Option<(u64, &str)> {
         match self {
             Error::Corrupt { offset, what, .. } => Some((*offset, what)),
@@ -358,27 +368,27 @@ impl Error {
         }
     }
 
-    /// Background work failed with `cause`, and a call had to wait for it.
+    /// Returns the error of a call that had to wait for background work which failed with `cause`.
     pub(crate) fn stopped(cause: &Error) -> Error {
         Error::Stopped { cause: Box::new(cause.clone()) }
     }
 
-    /// The error for a panic.
+    /// Returns the error for a panic of `who`.
     pub(crate) fn panicked(who: impl Into<String>) -> Error {
         Error::Panicked { who: who.into() }
     }
 
-    /// Wraps an error of the operating system about `path`.
+    /// Returns a function that wraps an error of the operating system about `path`.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
-        // An error of the store itself is returned as it is.
+        // An error of the store that was wrapped in an I/O error is unwrapped.
         move |source| {
             let of_system = |source| Error::Io { path, source: Arc::new(source) };
             source.downcast().unwrap_or_else(of_system)
         }
     }
 
-    /// As [`io`](Error::io), for a file that must exist: `needed` says why.
+    /// As [`io`](Error::io), for a file that must exist; `needed` says why it must.
     pub(crate) fn needed(
         path: impl Into<PathBuf>,
         needed: impl Into<String>,
@@ -390,18 +400,18 @@ impl Error {
         }
     }
 
-    /// Damage in `path` at `offset`.
+    /// Returns the error for damage in `path` at `offset`.
     pub(crate) fn corrupt(path: impl Into<PathBuf>, offset: u64, what: impl Into<String>) -> Error {
         Error::Corrupt { path: path.into(), offset, what: what.into() }
     }
 
-    /// Whether a file was not created because its name is taken.
+    /// Whether a file could not be created because its name is taken.
     pub(crate) fn is_name_taken(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists)
     }
 }
 
-/// The numbers of such errors: of the process, and of the system.
+/// Error codes of the operating system: out of descriptors in the process, and in the system.
 #[cfg(unix)]
 pub(crate) const EXHAUSTED: [i32; 2] = {
     use rustix::io::Errno;
@@ -411,12 +421,12 @@ pub(crate) const EXHAUSTED: [i32; 2] = {
 #[cfg(windows)]
 pub(crate) const EXHAUSTED: [i32; 2] = [4, 1450];
 
-/// Whether the process or the system has run out of descriptors.
+/// Whether the process or the system has run out of file descriptors.
 pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
-/// What is gone, and what to do.
+/// Returns the message for [`Error::Gone`]: what is gone, and what to do.
 fn gone(since: u64, first: u64, file: Option<&Path>) -> String {
     if let Some(file) = file {
         return format!(
@@ -434,7 +444,7 @@ fn gone(since: u64, first: u64, file: Option<&Path>) -> String {
     )
 }
 
-/// What to do about a store of another version.
+/// Returns advice for a store of another version.
 fn of_version(found: u32, known: u32) -> &'static str {
     match found < known {
         true => ": `trommel upgrade` rewrites it",
@@ -458,7 +468,7 @@ mod tests {
 
     #[test]
     fn errors_are_small_and_tell_their_source() {
-        // Each result of a call has room for one.
+        // Every call's result reserves space for an error.
         assert!(size_of::<Error>() <= 64, "{}", size_of::<Error>());
         let full = || Error::io("db/000003.table")(ErrorKind::StorageFull.into());
         let stopped = Error::stopped(&full());

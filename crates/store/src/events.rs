@@ -1,8 +1,8 @@
-//! What happens in a store, told while it happens.
+//! Events: notifications of what happens in a store, delivered as it happens.
 //! ```text
 //! open, flush, merge, slowed or stopped writer, failure, close  --Event-->  Listener::event
 //! ```
-//! Invariant: a listener changes nothing. One that panics is told the next event all the same.
+//! Invariant: a listener does not affect the store. One that panics still receives the next event.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,72 +11,73 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::sync::Arc;
 
-/// Hears what happens in a store: see [`Environment::listener`].
+/// Receives the events of a store: see [`Environment::listener`].
 ///
 /// [`Environment::listener`]: crate::Environment::listener
 pub trait Listener: Send + Sync {
-    /// Something has happened. It is called by the thread that did it, which goes on when this
-    /// returns; others may wait for that one. So it must be quick, and must not call the store, or
-    /// one that shares [`Resources`](crate::Resources) with it.
+    /// Handles an event. The thread that caused the event makes this call and waits for it to
+    /// return; other threads may in turn wait for that thread. So an implementation must be quick.
+    /// It must not call this store, nor a store that shares [`Resources`](crate::Resources) with
+    /// it.
     fn event(&self, event: &Event<'_>);
 }
 
-/// What has happened.
+/// Something that happened in a store.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
-    /// A store is open: its logs were replayed.
+    /// The store was opened and its logs were replayed.
     Opened {
-        /// Its folder.
+        /// The store's folder.
         path: &'e Path,
-        /// Its runs on disk.
+        /// The number of runs on disk.
         runs: usize,
-        /// How long it took.
+        /// How long opening took.
         time: Duration,
     },
-    /// What was in memory has become a run.
+    /// A memtable was flushed to a new run.
     Flushed {
-        /// Of the new run.
+        /// Bytes of the new run.
         bytes: u64,
-        /// Since the flush began.
+        /// Time since the flush began.
         time: Duration,
     },
-    /// Runs were merged, or a range of them.
+    /// Runs, or a key range of them, were merged.
     Merged {
-        /// How many runs there were.
+        /// The number of input runs.
         runs: usize,
-        /// What was written in their place.
+        /// Bytes of the output.
         bytes: u64,
-        /// Since the merge began. Several merges can be under way at once.
+        /// Time since the merge began. Several merges can run at once.
         time: Duration,
     },
-    /// A writer was slowed down, since flushes or merges lag behind.
+    /// A writer was slowed down because flushes or merges lag behind.
     WriterSlowed {
-        /// By so much.
+        /// The length of the delay.
         time: Duration,
     },
     /// Writers are stopped until flushes or merges have caught up.
     WritersStopped,
-    /// A writer that was stopped goes on.
+    /// Stopped writers resume.
     WritersGoOn {
-        /// So long it was stopped.
+        /// How long they were stopped.
         time: Duration,
     },
-    /// Background work has failed, and will be tried again.
+    /// Background work failed; it will be retried.
     Failed {
-        /// Which work.
+        /// The work that failed.
         work: &'e str,
-        /// Why.
+        /// The failure.
         error: &'e Error,
     },
-    /// The store is closed.
+    /// The store was closed.
     Closed {
-        /// Its folder.
+        /// The store's folder.
         path: &'e Path,
     },
 }
 
-/// Who is told of events, if anyone.
+/// The listener that events go to, if there is one.
 #[derive(Clone, Default)]
 pub(crate) struct Listening(pub(crate) Option<Arc<dyn Listener>>);
 

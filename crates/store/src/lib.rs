@@ -1,7 +1,7 @@
-//! Trommel: an embedded, persistent key-value store (an LSM-tree) that keeps one small filter in
-//! memory for the whole tree. Before it opens a file, it asks that filter once: *which sorted runs
-//! may hold this key, or this key range?* Misses and empty ranges are answered from memory, hits
-//! read one block.
+//! Trommel: an embedded, persistent key-value store, built as an LSM-tree. It keeps one small
+//! filter in memory for the whole tree. Before it opens a file, it asks that filter once: *which
+//! sorted runs may hold this key, or this key range?* Misses and empty ranges are answered from
+//! memory; a hit reads one block.
 //!
 //! ```
 //! use trommel::{Db, Options};
@@ -17,46 +17,46 @@
 //! # }
 //! ```
 //!
-//! # Where to go on
+//! # Where to start
 //!
-//! | to | begin with |
+//! | to | start with |
 //! |---|---|
 //! | write | [`Db::put`], [`Db::write`] with a [`Batch`], [`Db::delete_range`], [`Db::put_ttl`] |
 //! | add to values without reading them | [`Db::merge`], [`Options::merge_operator`] |
-//! | read what a batch would do | [`IndexedBatch`] |
-//! | load sorted entries, or many in any order | [`Db::ingest`], [`Db::ingest_unsorted`] |
+//! | read through a batch before it is written | [`IndexedBatch`] |
+//! | bulk-load sorted or unsorted entries | [`Db::ingest`], [`Db::ingest_unsorted`] |
 //! | write and read values of any length | [`Db::put_reader`], [`Db::get_reader`] |
-//! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many reads under way at once |
+//! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many concurrent reads |
 //! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`] |
-//! | count | [`Db::approximate_count`], [`Db::estimate_count`] |
-//! | read one state while writes go on | [`Db::snapshot`] |
-//! | begin with options for a machine | [`Options::server`], [`Options::small_device`], ... |
+//! | estimate the number of keys | [`Db::approximate_count`], [`Db::estimate_count`] |
+//! | read a consistent state while writes continue | [`Db::snapshot`] |
+//! | start from a preset of options | [`Options::server`], [`Options::small_device`], ... |
 //! | take options from text | [`Options::set`], [`Options::list`] |
 //! | choose what a crash may lose | [`SyncPolicy`], [`Db::sync`] |
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |
 //! | choose when runs merge | [`Options::policy`], [`Options::size_ratio`] |
 //! | bound memory, files, threads | [`Options::write_buffer_bytes`] and its neighbours |
-//! | share them between many stores | [`Resources`] |
-//! | follow all writes, in their order | [`Db::changes_since`] |
+//! | share these limits between many stores | [`Resources`] |
+//! | stream all writes in commit order | [`Db::changes_since`] |
 //! | read a store that another process writes | [`Db::follow`] |
-//! | hear what happens | [`events::Listener`] |
-//! | see what it does | [`Db::stats`], [`stats::Stats::prometheus`], [`stats::Stats::metrics`] |
-//! | back it up | [`Db::checkpoint`] |
-//! | look for damage, and mend it | [`Db::verify`], [`tools`] |
-//! | test against a disk that lies | [`storage::Memory`], [`testing`] |
+//! | be notified of events | [`events::Listener`] |
+//! | read statistics | [`Db::stats`], [`stats::Stats::prometheus`], [`stats::Stats::metrics`] |
+//! | back up a store | [`Db::checkpoint`], [`backup`] |
+//! | find and repair damage | [`Db::verify`], [`tools`] |
+//! | test against a simulated, faulty disk | [`storage::Memory`], [`testing`] |
 //!
 //! # From RocksDB
 //!
-//! | there | here |
+//! | RocksDB | Trommel |
 //! |---|---|
 //! | `Put`, `Get`, `MultiGet` | [`Db::put`], [`Db::get`], [`Db::multi_get`] |
 //! | `Write`, `Delete`, `DeleteRange` | [`Db::write`], [`Db::delete`], [`Db::delete_range`] |
 //! | `WriteBatch`, `WriteBatchWithIndex` | [`Batch`], [`IndexedBatch`] |
 //! | `WriteOptions::sync` | [`SyncPolicy`] for all writes, [`Db::write_synced`] for one |
 //! | `Iterator`, `Seek`, `SeekForPrev` | [`Db::range`], [`Scan::seek`], [`Scan::seek_back`] |
-//! | `ReadOptions::iterate_upper_bound`, prefix seek | the range's own end, [`Db::prefix`] |
+//! | `ReadOptions::iterate_upper_bound`, prefix seek | the end of the range, [`Db::prefix`] |
 //! | `GetSnapshot` | [`Db::snapshot`] |
-//! | `Flush`, `CompactRange` | [`Db::flush`], [`Db::compact`] (of everything) |
+//! | `Flush`, `CompactRange` | [`Db::flush`], [`Db::compact`] (no ranges) |
 //! | `IngestExternalFile` | [`Db::ingest`] |
 //! | `Checkpoint` | [`Db::checkpoint`] |
 //! | `BackupEngine` | [`backup::Backups`] |
@@ -68,22 +68,23 @@
 //! | `Env`, shared `Cache`, `WriteBufferManager`, `RateLimiter` | [`Environment`], [`Resources`] |
 //! | TTL (`DBWithTTL`) | [`Db::put_ttl`], for each entry |
 //! | filter policy, `optimize_filters_for_hits` | [`Options::guard`], [`Options::monkey`] |
-//! | OPTIONS file | the store keeps what was set, for each key space |
+//! | OPTIONS file | the store keeps the options that were set, per key space |
 //! | `MergeOperator`, `Merge` | [`Options::merge_operator`], [`Db::merge`] |
-//! | compaction filter | none: expiry |
+//! | compaction filter | none; entries can expire instead |
 //! | column families | [`Db::keyspace`], [`Batch::to`], [`Snapshot::of`] |
-//! | transactions, optimistic | [`Db::transaction`], [`Db::run`], [`Batch::only_if`] |
-//! | `GetForUpdate`, pessimistic ones | [`Transaction::get_for_update`], for keys that need it |
-//! | secondary, read-only instance | [`Db::follow`], [`Follower::catch_up`] |
+//! | optimistic transactions | [`Db::transaction`], [`Db::run`], [`Batch::only_if`] |
+//! | pessimistic transactions, `GetForUpdate` | [`Transaction::get_for_update`], for chosen keys |
+//! | secondary or read-only instance | [`Db::follow`], [`Follower::catch_up`] |
 //!
 //! # What to know first
 //!
 //! - A store is a folder. One process at a time has it open; others may [follow](Db::follow) it.
-//! - A [`Db`] is a handle: clone it for another thread. Reads take no lock.
-//! - Every error says what was wrong, where, and what to do: see [`Error`].
-//! - After an acknowledged write with [`SyncPolicy::Always`], a crash loses nothing. With the other
-//!   settings it loses at most the last writes, and never half a batch.
-//! - Options are not fixed: a store can be opened with others, and moves there as it merges.
+//! - A [`Db`] is a handle. Clone it to use it from another thread. Reads take no lock.
+//! - Every error says what went wrong, where, and what to do: see [`Error`].
+//! - With [`SyncPolicy::Always`], a crash loses no acknowledged write. With the other settings it
+//!   loses at most the last writes, and never half a batch.
+//! - Options are not fixed. A store can be reopened with other options; its tree adapts to them as
+//!   it merges.
 //!
 //! [`Db::approximate_count`]: Keyspace::approximate_count
 //! [`Db::delete`]: Keyspace::delete
@@ -150,24 +151,24 @@ pub use shared::environment::Environment;
 pub use shared::resources::Resources;
 pub use write::giving_up::giving_up;
 
-/// What makes one value of a value and of the operands that are merged into it.
+/// Merge operators: they combine a value and the operands merged into it into one value.
 pub mod merge_operators {
     pub use crate::entries::merge_operator::{
         Add, Concat, MergeError, MergeOperator, OperatorOption,
     };
 }
 
-/// What a store accepts at most.
+/// Upper bounds on keys, values and batches.
 pub mod limits {
     pub use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITE_BYTES};
 }
 
-/// Loading of entries in any order: [`Db::ingest_unsorted`](crate::Keyspace::ingest_unsorted).
+/// Bulk loading of unsorted entries: [`Db::ingest_unsorted`](crate::Keyspace::ingest_unsorted).
 pub mod sorting {
     pub use crate::files::sort::{OnSorting, SortOptions, SortProgress, SortStage};
 }
 
-/// Values of options, and the list of all of them.
+/// The types of option values, and the list of all options.
 pub mod options {
     pub use crate::entries::compression::Compression;
     pub use crate::plan::options::{OptionInfo, OptionValues, whole_number};
@@ -180,7 +181,7 @@ pub mod options {
     };
 }
 
-/// What a store says of itself: [`Db::stats`](crate::Keyspace::stats) and its parts.
+/// Statistics of a store: [`Db::stats`](crate::Keyspace::stats) and the types that it returns.
 pub mod stats {
     pub use crate::guard::elastic_stats::ElasticStats;
     pub use crate::guard::filter_recovery::FilterRecovery;
@@ -195,7 +196,7 @@ pub mod stats {
     pub use crate::tree::write_stalls::StallStats;
 }
 
-/// Filters of one's own: what a kind of filter is, and how it is made known.
+/// User-defined filters: the traits that a kind of filter implements, and how to register it.
 pub mod filters {
     pub use crate::plan::registry::{register_filter, register_run_locator};
     pub use trommel_filters::{
@@ -205,8 +206,9 @@ pub mod filters {
     };
 }
 
-/// For tests: faults of a simulated disk ([`storage::Memory`]), a clock that is set, pauses at
-/// places that are hard to meet. It changes as the inside does.
+/// For tests: faults of a simulated disk ([`storage::Memory`]), a clock that is set by hand, and
+/// pauses at places that threads rarely reach together. This module is not stable: it changes with
+/// the implementation.
 pub mod testing {
     pub use crate::storage::clock::ManualClock;
     pub use crate::storage::memory::Fault;

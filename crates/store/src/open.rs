@@ -1,10 +1,10 @@
-//! Opening a store: from files to a version.
+//! Opens a store: recovers a version of every tree from the store's files.
 //! ```text
 //! MANIFEST --> layout --> tables --> guard (from its image and newer tables, or from the runs)
 //! logs     --> sealed memtables (flushed at once) and the active one
 //! ```
-//! Invariant: nothing is removed before what replaces it is durable. Opening a store that was
-//! closed in peace writes nothing: it works on a full disk too.
+//! Invariant: no file is removed before its replacement is durable. Opening a store that was closed
+//! cleanly writes nothing, so it works on a full disk too.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::ErrorKind;
@@ -43,7 +43,8 @@ use crate::write::commit::{Commit, Log};
 use crate::write::engine::Engine;
 use crate::write::keyspaces::Keyspaces;
 
-/// Opens or makes a store, without its threads: the default tree, and the other key spaces.
+/// Opens or creates a store without starting its threads: the default tree, then the other key
+/// spaces.
 pub(crate) fn open_store(
     dir: &Path,
     options: &Options,
@@ -51,7 +52,8 @@ pub(crate) fn open_store(
 ) -> Result<(Engine, Keyspaces)> {
     options.check()?;
     registry::register(options.guard)?;
-    // Not kept: they live no longer than the store is open, whatever its readers hold.
+    // The environment does not keep them. They live only while the store is open, even if readers
+    // still hold the environment.
     let shared = env.resources.take();
     let (folder, lock) = take_store_folder(&*env.storage, dir, options.create_if_missing)?;
     let versions = if env.reads_older { &READ_VERSIONS[..] } else { &[FORMAT_VERSION] };
@@ -97,8 +99,8 @@ pub(crate) fn open_store(
     let keyspaces = Keyspaces::new(resources.clone());
     let main = Engine::new(tree, commit, resources, Some(lock));
     keyspaces.open_those_with_data(&main, replayed.trees)?;
-    // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
-    // and then something above is missing.
+    // Orphans are removed only now. A manifest that lost an edit to damage makes a live table look
+    // like an orphan. Then a file is missing, and one of the steps above has failed.
     let values: HashSet<u64> = {
         let held = main.table_files.values.store.all_held();
         held.iter().map(|file| file.number()).collect()
@@ -109,7 +111,7 @@ pub(crate) fn open_store(
     Ok((main, keyspaces))
 }
 
-/// The options with those that the default key space has kept.
+/// Returns the options, completed with those that the default key space keeps in the manifest.
 fn with_kept(options: &Options, layout: &StoreLayout, store: &Path) -> Result<Options> {
     let kept = &layout.keyspaces[&KeyspaceId::DEFAULT].record.options;
     let options = options.with_kept(kept, store)?;
@@ -118,13 +120,13 @@ fn with_kept(options: &Options, layout: &StoreLayout, store: &Path) -> Result<Op
     Ok(options)
 }
 
-/// Opens a store with one key space.
+/// Opens a store with a single key space.
 #[cfg(test)]
 pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Engine> {
     open_store(dir, options, env).map(|(main, _)| main)
 }
 
-/// The newest log goes on, in a file that replaces it; or if there is none, a new one.
+/// Continues the newest log in a file that will replace it, or starts a new log if there is none.
 fn log_of(replayed: &Replayed, last: Sequence, new_file: impl FnOnce() -> u64) -> Log {
     match replayed.logs.last() {
         Some(&ReplayedLog { number, before, counts, .. }) => {
@@ -141,7 +143,7 @@ fn live_logs_of(replayed: &Replayed, chain: FoundChain) -> LiveLogs {
     logs
 }
 
-/// Makes sure that the folder is a store or may become one, and takes it.
+/// Checks that the folder is a store or may become one, and takes its lock.
 fn take_store_folder(
     storage: &dyn Storage,
     dir: &Path,
@@ -180,7 +182,8 @@ fn take_store_folder(
     Ok((folder, lock))
 }
 
-/// What a crash or a reader of the last session has left: it is in no layout.
+/// Returns the files that no layout names: leftovers of a crash, or of a reader of the last
+/// session.
 fn orphans<'n>(
     names: &'n [String],
     layout: &StoreLayout,
@@ -193,7 +196,7 @@ fn orphans<'n>(
     let images: HashSet<u64> = trees().flat_map(|it| &it.images).map(|image| image.file).collect();
     let is_dead = |name: &&String| {
         let dead_log = |number| **name == wal_name(number) && !logs.contains(&number);
-        // Sorts remove their files' names when they have opened them, if the system can.
+        // A sort unlinks its spill files right after opening them, where the system supports that.
         is_spill(name)
             || file_number(name).is_some_and(|number| {
                 dead_log(number)
@@ -207,11 +210,11 @@ fn orphans<'n>(
     names.iter().filter(is_dead).collect()
 }
 
-/// Removes files that the layout does not need. The layout is made durable first: the sync of its
-/// last edit may have failed, and a power cut would then undo that edit.
+/// Removes files that the layout does not need. The layout is made durable first. Otherwise the
+/// sync of its last edit may have failed, and a power cut would undo that edit.
 fn remove_orphans(folder: &OpenFolder, orphans: &[&String], keep_layout: impl FnOnce() -> bool) {
     if !orphans.is_empty() && keep_layout() {
-        // What stays now is tried again by the next open.
+        // The next open retries what could not be removed.
         orphans.iter().for_each(|name| drop(folder.remove(name)));
     }
 }

@@ -1,10 +1,10 @@
-//! What research on filters and tests of schedules need of a store. It is outside the stable part
-//! of the interface: it changes as the inside does.
+//! What filter research and schedule tests need from a store. This module is not part of the stable
+//! interface: it changes with the implementation.
 //! ```text
 //! trace_guard               cache lines that an answer costs
-//! step_any                  background work in any order that threads could do it in
-//! pinned_tree, follow_tree  the tree as it is, and each tree that comes after it
-//! simulate_tree             the tree that so many writes would make
+//! step_any                  background work, in any order in which threads could do it
+//! pinned_tree, follow_tree  the current tree, and each tree that comes after it
+//! simulate_tree             the tree that a given number of writes would produce
 //! ```
 //! Invariant: nothing here changes what a store answers.
 
@@ -17,34 +17,37 @@ use crate::tree::version::Holder;
 pub use crate::plan::simulate::{Load, SimulatedRun, SimulatedTree, simulate_tree};
 pub use crate::tree::tree_view::PinnedTree;
 
-/// Calls of an open store that are not for its users.
+/// Calls on an open store that are not meant for ordinary users.
 pub trait Research {
-    /// In stepped mode: makes one [`step`](Db::step) of the work that `choice` picks, modulo the
-    /// number of candidates, in a key space that it picks, too. Candidates are a flush, each open
-    /// merge, and a due merge if `merges_at_once` allows another. With one number after the other,
-    /// background work is done in any order that threads could do it in.
+    /// In [stepped mode](crate::Background::Stepped): does one [`step`](Db::step) of background
+    /// work. `choice` picks the key space and the work, modulo the number of candidates. Candidates
+    /// are a flush, each open merge, and a due merge if `merges_at_once` allows another one. A
+    /// sequence of choices thus reproduces any order in which threads could do the work. Returns
+    /// false if no key space has work.
     fn step_any(&self, choice: usize) -> Result<bool>;
 
-    /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
+    /// Returns the number of cache lines of filter memory that answering a query touches. Slow:
+    /// meant for measurements.
     fn trace_guard(&self, query: &Query<'_>) -> usize;
 
-    /// The tree as it is now.
+    /// Returns the current tree, pinned.
     fn pinned_tree(&self) -> PinnedTree;
 
-    /// Calls `follower` with the tree as it is now. Then calls it with every tree that a flush, a
-    /// merge or a bulk load leaves behind, in order, none left out. One follower at a time: the one
-    /// before hears no more. It is called where changes are installed, so all others wait for it:
-    /// it should hand the tree on, and must not call this store. One that panics hears no more.
+    /// Calls `follower` with the current tree, then with every tree that a flush, a merge or a bulk
+    /// load produces, in order and without gaps. There is one follower at a time: a new one
+    /// replaces the previous one. The follower runs while the change is being installed, so all
+    /// other changes wait for it. It should hand the tree on, and must not call this store. A
+    /// follower that panics is not called again.
     fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()>;
 
-    /// Ends following.
+    /// Removes the follower.
     fn unfollow_tree(&self) -> Result<()>;
 }
 
 impl Research for Db {
     fn step_any(&self, choice: usize) -> Result<bool> {
         let _call = self.engine.life().enter()?;
-        // Of one key space after the other, from a drawn one on.
+        // All key spaces are tried in turn, starting with the one that `choice` picks.
         let mut engines = self.owner.engines();
         let count = engines.len();
         engines.rotate_left(choice % count);

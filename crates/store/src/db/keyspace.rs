@@ -1,4 +1,4 @@
-//! A key space as its users see it.
+//! The public API of a key space.
 
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ use crate::tree::stats::Stats;
 use crate::write::conflicts::{Condition, Write};
 use crate::write::engine::EngineUse;
 
-/// A handle of a key space: a tree of its own in a store, with its own keys, guard and options.
-/// Log, sequence numbers, cache, threads and memory for writes are the store's. Any thread may use
-/// it; a clone is another handle of the same key space. [`Db::keyspace`](crate::Db::keyspace) makes
-/// it. A [`Db`](crate::Db) is a handle of the key space `default`, which every store has, and
-/// answers all that this does.
+/// A handle of a key space: one tree of a store, with its own keys, guard and options. The key
+/// spaces of a store share its log, sequence numbers, cache, threads and write memory. Any thread
+/// may use the handle, and a clone is another handle of the same key space.
+/// [`Db::keyspace`](crate::Db::keyspace) creates one. A [`Db`](crate::Db) is a handle of the key
+/// space `default`, which every store has, and offers all methods of this type.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -52,23 +52,23 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// Its name.
+    /// Returns the name of the key space.
     pub fn name(&self) -> String {
         let manifest = self.engine.manifest();
         let keyspace = manifest.layout().keyspaces.get(&self.engine.keyspace);
         keyspace.map_or_else(String::new, |keyspace| keyspace.record.name.clone())
     }
 
-    /// The value of a key; None if it has none.
+    /// Returns the value of a key, or None if it has none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         get::get(&self.engine, key.as_ref())
     }
 
-    /// As [`get`](Keyspace::get), if it can be told from memory alone: the key is in a memtable, or
-    /// the filter knows that it is nowhere, or its block is in the cache. None: the disk would have
-    /// to be read. So a server answers at once what needs no thread of its own, and hands on the
-    /// rest. Values that are apart from their keys, and operands of a merge operator, count as not
-    /// in memory.
+    /// As [`get`](Keyspace::get), but only if memory alone has the answer: the key is in a
+    /// memtable, the filter excludes it, or its block is cached. Returns None if the disk would
+    /// have to be read. A server can thus answer such requests at once, and hand the others to
+    /// threads that may block. Values stored apart from their keys, and merge operands, count as
+    /// not in memory.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -89,25 +89,25 @@ impl Keyspace {
         get::get_if_cached(&self.engine, key.as_ref())
     }
 
-    /// Whether a key has a value. A value apart is not read, so damage in it is not found.
+    /// Whether a key has a value. A value stored apart is not read, so damage in it goes unnoticed.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         get::has(&self.engine, key.as_ref())
     }
 
-    /// The values of many keys at one moment, each as [`get`](Keyspace::get) gives it, in the order
-    /// of the keys. Takes less time a key than as many gets: waiting for memory and for the disk is
-    /// done for many keys at once.
+    /// Returns the values of many keys as of one moment, in the order of the keys, each as
+    /// [`get`](Keyspace::get) returns it. This takes less time per key than separate gets, since
+    /// the waits for memory and disk overlap.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         multi_get::multi_get(&self.engine, &keys)
     }
 
-    /// As [`multi_get`](Keyspace::multi_get), with all values one behind the other in a buffer: for
-    /// whoever pays for each value. It appends them, and gives the length of each; None: that key
-    /// has no value.
+    /// As [`multi_get`](Keyspace::multi_get), but appends all values to one buffer: for callers
+    /// that pay a price per value, such as language bindings. Returns the length of each value.
+    /// None: that key has no value.
     ///
     /// # Errors
-    /// That of the first key that cannot be read; nothing is appended.
+    /// The error of the first key that cannot be read. Nothing is appended.
     pub fn multi_get_packed<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -116,10 +116,10 @@ impl Keyspace {
         multi_get::packed(self.multi_get(keys), values)
     }
 
-    /// A queue of gets and short ranges of which many are under way at once: while one waits for
-    /// the disk, others go on. `depth`: how many reads of the disk at most. How they are done at
-    /// once, [`Options::overlap`](crate::Options::overlap) says. (Values apart that are longer than
-    /// 2 MiB, or of ranges, are read one by one.)
+    /// Returns a queue of gets and short ranges that run concurrently: while one waits for the
+    /// disk, others proceed. `depth` bounds the number of concurrent disk reads.
+    /// [`Options::overlap`](crate::Options::overlap) chooses how they are issued. Values stored
+    /// apart are read one by one if they are longer than 2 MiB, or belong to a range.
     pub fn queue(&self, depth: usize) -> Queue {
         Queue::new(&self.engine.tree, None, depth)
     }
@@ -131,9 +131,9 @@ impl Keyspace {
         self.write_batch(batch)
     }
 
-    /// Sets the value of a key for so long. Then the key has no value, neither this one nor an
-    /// older one. That holds for snapshots and scans that began before, too. Merges drop what has
-    /// expired as they drop deletions.
+    /// Sets the value of a key for the duration `ttl`. After that the key has no value: neither
+    /// this one nor an older one, not even in snapshots and scans that began earlier. Merges drop
+    /// expired entries as they drop deletions.
     pub fn put_ttl(
         &self,
         key: impl AsRef<[u8]>,
@@ -145,16 +145,17 @@ impl Keyspace {
         self.write_batch(batch)
     }
 
-    /// The moment that comes so long after now, by the clock of the store's environment.
+    /// Returns the time that is `ttl` from now, by the clock of the store's environment.
     pub fn expiry_after(&self, ttl: Duration) -> Expiry {
         Expiry::after(ttl, &*self.engine.env.clock)
     }
 
-    /// Merges an operand into the value of a key. What comes of it, the key space's merge operator
-    /// says ([`Options::merge_operator`](crate::Options::merge_operator)) when the key is read, or
-    /// in a flush or merge. So it costs what a put does, and nothing is read.
+    /// Merges an operand into the value of a key. The key space's [merge
+    /// operator](crate::Options::merge_operator) combines them when the key is read, or in a flush
+    /// or merge. So this costs as much as a put, and reads nothing.
     ///
-    /// An operand does not expire. When the value below it does, it is as if that had not been.
+    /// An operand does not expire. If the value below it expires, the operand counts as merged into
+    /// no value.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -171,41 +172,44 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `NoMergeOperator`: the key space is open without one. Else as [`write`](crate::Db::write).
-    /// An operand that the operator does not take is told when the key is read.
+    /// `NoMergeOperator`: the key space is open without a merge operator. Otherwise as
+    /// [`write`](crate::Db::write). If the operator rejects an operand, only a read of the key
+    /// reports it.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = self.batch();
         batch.merge(key, operand);
         self.write_batch(batch)
     }
 
-    /// Removes a key. No error if it is not there.
+    /// Deletes a key. It is no error if the key does not exist.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = self.batch();
         batch.delete(key);
         self.write_batch(batch)
     }
 
-    /// Removes all keys from `from` on and before `to`, in one write, however many there are.
-    /// Nothing if both are the same. Reads and scans pass over what it has removed without reading
-    /// it, but for a block or two of each run; merges drop it.
+    /// Deletes all keys from `from` (inclusive) to `to` (exclusive) with one write, however many
+    /// there are. Deletes nothing if both are equal. Reads and scans skip the deleted entries,
+    /// reading at most a block or two of each run. Merges drop them.
     ///
     /// # Errors
-    /// `InvertedRange` if `from` is behind `to`, and those of [`write`](crate::Db::write).
+    /// `InvertedRange`: `from` is greater than `to`. Otherwise as [`write`](crate::Db::write).
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = self.batch();
         batch.delete_range(from, to);
         self.write_batch(batch)
     }
 
-    /// Writes entries whose keys ascend as one sorted run, in one pass, past log and memory: for
-    /// large amounts of data that is sorted already. Readers see all of it or nothing, and so does
-    /// a recovery; it is durable when this returns. How many there were.
+    /// Bulk-loads entries whose keys ascend: writes them as one sorted run, in one pass, bypassing
+    /// log and memtable. For large amounts of data that is already sorted. Readers and recovery see
+    /// either all of it or nothing, and it is durable when this returns. Returns the number of
+    /// entries.
     ///
-    /// Other writes wait until it is done, so the iterator must not write to this store. What is in
-    /// memory is flushed first. For a guard that is told of every key (`grf`, ...) keys are kept up
-    /// to four times [`write_buffer_bytes`](crate::options::OptionValues::write_buffer_bytes); if
-    /// there are more, the run is read once.
+    /// Other writes wait until the load is done, so the iterator must not write to this store.
+    /// Memtables are flushed first. A guard that takes every key (`grf`, ...) keeps the keys in
+    /// memory, up to four times
+    /// [`write_buffer_bytes`](crate::options::OptionValues::write_buffer_bytes). If there are more,
+    /// it reads them from the run.
     ///
     /// # Errors
     /// `Unsorted`, `KeyTooLong`, `ValueTooLong`: nothing was written, and no file is left. `Io`: as
@@ -217,8 +221,8 @@ impl Keyspace {
         self.try_ingest(entries.into_iter().map(Ok::<_, Error>))
     }
 
-    /// As [`ingest`](Keyspace::ingest), of entries that may be errors: the first one ends it, and
-    /// nothing was written.
+    /// As [`ingest`](Keyspace::ingest), for entries that may be errors. The first error ends the
+    /// load; then nothing was written.
     pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
         &self,
         entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
@@ -227,68 +231,70 @@ impl Keyspace {
         crate::write::ingest::ingest(&self.engine, entries.into_iter())
     }
 
-    /// The keys of a range and their values, as of now. Forward as an iterator, backward with
+    /// Returns a scan of the entries of a range, as of now: forward as an iterator, backward with
     /// `rev()`.
     pub fn range(&self, bounds: impl Into<KeyBounds>) -> Scan {
         Scan::new(&self.engine.tree, self.engine.snapshots.register(), bounds.into())
     }
 
-    /// All keys and their values, as of now.
+    /// Returns a scan of all entries, as of now.
     pub fn iter(&self) -> Scan {
         self.range(..)
     }
 
-    /// The keys that begin with some bytes, and their values, as of now.
+    /// Returns a scan of the entries whose keys begin with `prefix`, as of now.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         self.range(KeyBounds::prefix(prefix))
     }
 
-    /// The least key and its value.
+    /// Returns the first entry in key order.
     pub fn first_key_value(&self) -> Result<Option<KeyValue>> {
         self.iter().next().transpose()
     }
 
-    /// The greatest key and its value.
+    /// Returns the last entry in key order.
     pub fn last_key_value(&self) -> Result<Option<KeyValue>> {
         self.iter().next_back().transpose()
     }
 
-    /// About how many keys a range has: the estimate of
-    /// [`approximate_count`](Keyspace::approximate_count). What was replaced or deleted, or has
-    /// expired, counts until it is merged.
+    /// Estimates the number of keys in a range: the estimate of
+    /// [`approximate_count`](Keyspace::approximate_count). Replaced, deleted and expired entries
+    /// count until a merge drops them.
     pub fn estimate_count(&self, bounds: impl Into<KeyBounds>) -> Result<u64> {
         Ok(self.approximate_count(bounds)?.estimate)
     }
 
-    /// How many entries a range has: surely `least`, surely no more than `most`, and so no more
-    /// keys than `most` (a proof). Old values and deletions count until a merge into the last level
-    /// drops them. Entries that were never overwritten or deleted and do not expire are counted
-    /// exactly, within the bounds. Keys of a deleted range count until then too; the deletion of a
-    /// range counts for nothing. Reads no block of a table.
+    /// Returns an estimate of, and bounds on, the number of entries in a range. There are at least
+    /// `least` and at most `most` entries, so there are at most `most` keys; both bounds are
+    /// proofs. Old values and deletions count until a merge into the last level drops them, and so
+    /// do the keys of a deleted range. The deletion of a range itself does not count. If no key was
+    /// overwritten, deleted or given an expiry, the number of keys lies within the bounds. No block
+    /// of a table is read.
     ///
-    /// In memory every entry is counted. On disk the guard `grf` counts by ranks
-    /// ([`Part::approximate_count`] says more). Its bounds differ by the keys that its filter
-    /// cannot tell from the two ends of the range, mostly one or two. A key counts once in the last
-    /// level, and once for every later flush that had it. With the other guards the tables' block
-    /// indexes count: the bounds differ by up to a block at each end of each run. Where a table has
-    /// a filter that counts its keys more closely than that (`surf-base` and its kin, `cell`, ...),
-    /// the filter does. With filters an excluded bound counts as an included one in `most` and in
-    /// the estimate.
+    /// Entries in memory are counted one by one. On disk the guard `grf` counts by ranks: see
+    /// [`Part::approximate_count`]. Its bounds differ by the keys that its filter cannot
+    /// distinguish from the ends of the range, mostly one or two. A key counts once in the last
+    /// level, and once for every later flush that contained it.
+    ///
+    /// With other guards the block indexes of tables count. Their bounds differ by up to a block at
+    /// each end, for each run. Where a table's own filter counts more closely (`surf-base` and its
+    /// kin, `cell`, ...), the filter counts instead. In `most` and in the estimate, filters treat
+    /// an excluded bound as an included one.
     ///
     /// [`Part::approximate_count`]: trommel_filters::Part::approximate_count
     pub fn approximate_count(&self, bounds: impl Into<KeyBounds>) -> Result<CountBounds> {
         estimate::approximate_count(&self.engine, &bounds.into(), Sequence::MAX)
     }
 
-    /// False: no key lies in the range (a proof). True: there may be one; a deletion that no merge
-    /// has dropped yet is enough. Memory is asked first, then the guard; guards that know no ranges
-    /// (`none`, `blocked-bloom`) answer by the first and last keys of tables. Reads no block of a
-    /// table.
+    /// Whether a range may contain a key. False proves that it contains none. True: there may be
+    /// one; a deletion that no merge has dropped yet suffices. Asks memory first, then the guard.
+    /// Guards without range support (`none`, `blocked-bloom`) answer by the first and last keys of
+    /// tables. No block of a table is read.
     pub fn may_contain_range(&self, bounds: impl Into<KeyBounds>) -> Result<bool> {
         estimate::may_contain_range(&self.engine, &bounds.into())
     }
 
-    /// As [`may_contain_range`](Keyspace::may_contain_range) for each of these ranges, all at one
+    /// As [`may_contain_range`](Keyspace::may_contain_range) for each of the ranges, all as of one
     /// moment.
     pub fn multi_may_contain<B: Into<KeyBounds>>(
         &self,
@@ -298,21 +304,21 @@ impl Keyspace {
         estimate::multi_may_contain(&self.engine, &bounds)
     }
 
-    /// What the store has done and what it holds.
+    /// Returns statistics: counters of the work done, and what the store holds now.
     pub fn stats(&self) -> Result<Stats> {
         let _call = self.engine.life().enter()?;
         Ok(crate::tools::collect_stats::stats(&self.engine))
     }
 
-    /// Writes everything in memory to a run on disk.
+    /// Flushes everything in memory to a run on disk.
     pub fn flush(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.engine.check_open()?;
         self.engine.flush_all()
     }
 
-    /// Merges everything into one run of the last level, in one merge. Merges that are due are not
-    /// made before, and merges under way are given up.
+    /// Merges everything into one run of the last level, in one merge. Due merges are not done
+    /// first, and open ones are cancelled.
     pub fn compact(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.engine.check_open()?;
@@ -320,10 +326,11 @@ impl Keyspace {
         self.engine.merge_everything()
     }
 
-    /// As [`compact`](Keyspace::compact), and tells how many entries of how many were merged.
+    /// As [`compact`](Keyspace::compact), and reports how many of all entries were merged.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: nothing has changed.
+    /// `Cancelled`: the listener stopped the call. The merge is cancelled, and the runs are
+    /// unchanged.
     pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.engine.check_open()?;
@@ -332,12 +339,12 @@ impl Keyspace {
         let mut steps = Steps::new(listener);
         steps.begin(all)?;
         self.engine.merge_everything_telling(|merged| steps.reach(merged))?;
-        // It is done: there is nothing to stop.
+        // The merge is done: a request to stop comes too late.
         let _ = steps.reach(all);
         Ok(())
     }
 
-    /// A batch for it alone.
+    /// Returns an empty batch that writes into this key space.
     pub(super) fn batch(&self) -> Batch {
         let mut batch = Batch::new();
         if self.engine.keyspace != KeyspaceId::DEFAULT {
@@ -350,7 +357,7 @@ impl Keyspace {
         self.write_if(batch, Vec::new())
     }
 
-    /// Writes a batch, if conditions hold.
+    /// Writes a batch if all conditions hold.
     pub(super) fn write_if(&self, batch: Batch, conditions: Vec<Condition>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
         self.owner.write(Write { conditions, ..Write::of(batch) }, sync).map(|_| ())
@@ -358,8 +365,8 @@ impl Keyspace {
 }
 
 impl Batch {
-    /// Writes from here on go into this key space. Those before the first call go into the default
-    /// one; `to(&db)` comes back to it.
+    /// Directs the following writes into this key space. Writes before the first call go into the
+    /// default key space; `to(&db)` returns to it.
     pub fn to(&mut self, keyspace: &Keyspace) -> &mut Self {
         self.go_on_in(keyspace.engine.keyspace);
         self

@@ -1,9 +1,9 @@
-//! Values that are too long for memory: written from a stream, and read as one.
+//! Large values, which need not fit into memory: written from a stream, and read as one.
 //! ```text
 //! put_reader   stream -> a value file of its own, piece by piece -> reference -> log, memtable
-//! get_reader   key -> reference -> chunks, where they are read
+//! get_reader   key -> reference -> chunks, read on demand
 //! ```
-//! Invariant: the file is held from its first byte until the reference is published.
+//! Invariant: the value file is held from its first byte until the reference is published.
 
 use std::io::Read;
 
@@ -17,11 +17,11 @@ use crate::read::get;
 use crate::read::value_reader::ValueReader;
 
 impl Keyspace {
-    /// Sets the value of a key to the next `length` bytes of a stream. The value may have up to
-    /// 1 TiB, and takes 1 MiB of memory. [`get`](Keyspace::get) gives it too, up to 1 GiB;
-    /// [`get_reader`](Keyspace::get_reader) reads longer ones. Where no value is
-    /// [apart](crate::options::OptionValues::value_threshold), it is read into memory, and has at
-    /// most 1 GiB.
+    /// Sets the value of a key to the next `length` bytes of a stream: up to 1 TiB, with 1 MiB of
+    /// memory. [`get`](Keyspace::get) returns such a value up to 1 GiB;
+    /// [`get_reader`](Keyspace::get_reader) also reads longer ones. If no values are [stored
+    /// apart](crate::options::OptionValues::value_threshold), the value is read into memory, and
+    /// may have at most 1 GiB.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,8 +41,9 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `Io`: the stream has failed, or has ended early; or the disk refuses. `KeyTooLong`,
-    /// `ValueTooLong`: nothing was read. Else as [`write`](crate::Db::write). Nothing was written.
+    /// `Io`: the stream failed or ended early, or a disk operation failed. `KeyTooLong`,
+    /// `ValueTooLong`: nothing was read from the stream. Otherwise as [`write`](crate::Db::write).
+    /// In all cases nothing was written.
     pub fn put_reader(
         &self,
         key: impl AsRef<[u8]>,
@@ -73,14 +74,15 @@ impl Keyspace {
         let (at, _held) = put.inspect_err(|_| self.engine.sweep_or_call())?;
         let mut batch = self.batch();
         batch.put_apart(key, &at);
-        // A write is no call that closing waits for: it may wait itself.
+        // Closing waits for calls such as this one, but not for writes, which may have to wait
+        // themselves.
         drop(call);
         self.write_if(batch, Vec::new())
     }
 
-    /// The value of a key, to be read in parts; None if it has none. Takes 1 MiB of memory at most
-    /// for a value that is [apart](crate::options::OptionValues::value_threshold). It stays what it
-    /// is while the reader lives, and keeps its space on the disk.
+    /// Returns a reader of the value of a key, or None if it has no value. For a value [stored
+    /// apart](crate::options::OptionValues::value_threshold) it takes at most 1 MiB of memory. The
+    /// value does not change while the reader lives, and keeps its space on disk.
     pub fn get_reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
         let version = self.engine.current.pin();
         let at = self.engine.snapshots.visible();
@@ -89,7 +91,7 @@ impl Keyspace {
 }
 
 impl Snapshot {
-    /// The value that a key had, to be read in parts: see
+    /// Returns a reader of the value that a key had: see
     /// [`get_reader`](crate::Keyspace::get_reader).
     pub fn get_reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
         let version = self.tree.current.pin();

@@ -1,8 +1,8 @@
-//! What all handles of a store share, whatever key space they are of.
+//! What all handles of a store share, across key spaces.
 //! ```text
-//! Db, Keyspace, Transaction, ... --> Owner --> the trees that are open; the last one closes them
+//! Db, Keyspace, Transaction, ... --> Owner --> the open trees; the last handle closes them
 //! ```
-//! Invariant: a store is closed once: by a call, or when its owner goes.
+//! Invariant: a store is closed once, by a call or when its owner is dropped.
 
 use crate::db::single_keys;
 use crate::entries::batch::Batch;
@@ -18,9 +18,9 @@ use crate::write::conflicts::Write;
 use crate::write::engine::{Engine, EngineUse};
 use crate::write::keyspaces::Keyspaces;
 
-/// What all handles of a store share: it closes the store.
+/// The state that all handles of a store share. Dropping it closes the store.
 pub(crate) struct Owner {
-    /// Of the default key space.
+    /// The engine of the default key space.
     engine: Arc<Engine>,
     pub(super) keyspaces: Keyspaces,
 }
@@ -30,7 +30,7 @@ impl Owner {
         Owner { engine: Arc::clone(engine), keyspaces }
     }
 
-    /// The trees that are open, the default one first.
+    /// Returns the open trees, the default one first.
     pub(crate) fn engines(&self) -> Vec<EngineUse> {
         std::iter::once(self.engine.used()).chain(self.keyspaces.used()).collect()
     }
@@ -39,16 +39,16 @@ impl Owner {
         self.engines().iter().try_for_each(|engine| f(engine))
     }
 
-    /// Keeps options of a key space, which hold when it is opened next.
+    /// Keeps options of a key space in the manifest. They take effect at its next opening.
     pub(crate) fn keep_options(&self, keyspace: KeyspaceId, options: Named) -> Result<()> {
         self.keyspaces.keep(&self.engine, keyspace, options)
     }
 
-    /// Gives the number of the last write.
+    /// Writes a batch if its conditions hold. Returns the sequence number of its last write.
     pub(crate) fn write(&self, write: Write, sync: bool) -> Result<Sequence> {
         let engine = &self.engine;
         write.batch.check()?;
-        // In a child the locks of writers may be held for ever.
+        // In a forked child, the writers' locks may be held forever.
         engine.life().check()?;
         for (keyspace, key) in write.batch.merged_keys() {
             if engine.commit.trees.of(engine, keyspace)?.merge_operator.get().is_none() {
@@ -60,8 +60,8 @@ impl Owner {
         self.write_checked(write, sync)
     }
 
-    /// Writes what another store has told. Its operands were taken there: they are written as they
-    /// are, whether or not their operator is here.
+    /// Writes changes that another store has shipped. That store has checked their merge operands.
+    /// They are written as they are, even if their operator is not set here.
     pub(crate) fn write_told(&self, write: Write) -> Result<Sequence> {
         write.batch.check()?;
         self.engine.life().check()?;
@@ -81,8 +81,8 @@ impl Owner {
         })
     }
 
-    /// Writes the values of a batch that are to be apart into their files. These are held until the
-    /// batch is written, or has failed.
+    /// Writes the large values of a batch to value files. Returns these files, to be held until the
+    /// batch is written or has failed.
     #[inline]
     fn put_values_apart(&self, batch: &mut Batch) -> Result<Vec<Arc<ValueFile>>> {
         match batch.may_have_value_of(VALUE_THRESHOLD_MIN) {
@@ -135,7 +135,8 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         if self.engine.life().is_forked() {
-            // What it is made of may be locked for ever, by threads that are not in this process.
+            // The engine's parts may be locked forever, by threads that do not exist in this
+            // process.
             std::mem::forget(Arc::clone(&self.engine));
             return;
         }

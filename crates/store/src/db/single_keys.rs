@@ -1,11 +1,11 @@
-//! Reading a key and writing it in one step: nobody else writes it between.
+//! Atomic read-modify-write of single keys.
 //! ```text
-//! read at a number -> what is to be written -> written, if the key has no newer entry
-//!        ^                                        '-- else: somebody was faster
-//!        '------------------------------------------------'
+//! read at a sequence number -> what to write -> written, if the key has no newer entry
+//!        ^                                        '-- else: another writer was faster
+//!        '-------------------------------------------'
 //! ```
-//! Invariant: what is compared is what is there when the write takes its place among all others,
-//! whoever makes them: puts, batches, deletions of ranges, bulk loads.
+//! Invariant: the comparison holds at the moment at which the write takes its place among all other
+//! writes: puts, batches, range deletions and bulk loads.
 
 use crate::db::keyspace::Keyspace;
 use crate::entries::batch::Expected;
@@ -18,40 +18,40 @@ use crate::tree::snapshots::Registered;
 use crate::write::conflicts::{Condition, Write};
 use crate::write::engine::Engine;
 
-/// What becomes of a value that is updated.
+/// What to do with a value in [`update`](Keyspace::update).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Update {
-    /// It stays as it is: nothing is written.
+    /// Leaves the value as it is: nothing is written.
     Keep,
-    /// It has this value from then on, which does not expire.
+    /// Sets the value to these bytes, without expiry.
     Put(Vec<u8>),
-    /// It is deleted.
+    /// Deletes the key.
     Delete,
 }
 
-/// What came of [`compare_and_swap`](Keyspace::compare_and_swap).
+/// The result of [`compare_and_swap`](Keyspace::compare_and_swap).
 #[derive(Clone, Debug)]
 pub enum Swap {
-    /// It had the value that was expected, and has the new one.
+    /// The key had the expected value, and now has the new one.
     Done,
-    /// It has another one, or none: nothing was written.
+    /// The key has another value, or none: nothing was written.
     Found(Option<Value>),
 }
 
-/// What a key had, and when that was so.
+/// The value of a key at a sequence number.
 struct Seen {
     value: Option<Value>,
     at: Sequence,
-    /// Merges respect the number meanwhile.
+    /// Keeps merges from dropping newer entries of the key meanwhile.
     _registered: Option<Registered>,
 }
 
-/// Gets out of the way of those who were faster with a key: each time it lets others go first up to
-/// twice as often. How often is drawn by a number that nobody else has at that time, so those who
-/// have met do not meet again at once.
+/// Backs off after conflicts: yields up to twice as often each time. The number of yields is drawn
+/// from a counter that all writers share, so that writers which conflicted do not collide again at
+/// once.
 #[derive(Default)]
 struct BackOff {
-    /// The most that it has let others go first, as a power of two.
+    /// The bound on the number of yields, as a power of two.
     bits: u32,
 }
 
@@ -59,7 +59,7 @@ impl BackOff {
     const BITS_MAX: u32 = 5;
 
     fn wait(&mut self, engine: &Engine) {
-        /// The golden ratio: numbers that follow each other are spread.
+        /// The golden ratio: it spreads consecutive numbers.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         self.bits = (self.bits + 1).min(Self::BITS_MAX);
         let number = engine.commit.late.fetch_add(1, Ordering::Relaxed);
@@ -68,8 +68,8 @@ impl BackOff {
     }
 }
 
-/// Writes a batch if keys have what is expected. Who was faster with one of them may have left it
-/// so: then it is looked at anew.
+/// Writes a batch if its keys have the expected values. After a conflict the keys are compared
+/// again, since the other writer may have left the expected values.
 pub(super) fn write_as_expected(
     engine: &Engine,
     write: &Write,
@@ -103,9 +103,9 @@ pub(super) fn write_as_expected(
 }
 
 impl Keyspace {
-    /// Reads a key, and writes what `change` makes of its value, if nobody else has written the key
-    /// between; else once more. Returns the value before. `change` runs outside of all locks, and
-    /// may run several times.
+    /// Reads a key and writes what `change` makes of its value, atomically. If someone else writes
+    /// the key in between, it tries again. Returns the value before. `change` runs outside all
+    /// locks, and may run several times.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -143,8 +143,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets the value of a key that has none. Returns the value that it has: then nothing was
-    /// written.
+    /// Sets the value of a key if it has none. Otherwise writes nothing and returns the existing
+    /// value.
     ///
     /// # Errors
     /// As [`write`](crate::Db::write).
@@ -155,7 +155,8 @@ impl Keyspace {
     ) -> Result<Option<Value>> {
         let (key, value) = (key.as_ref(), value.as_ref());
         self.until_first(|| {
-            // Whether it was there for a while is all the same: the number need not be registered.
+            // A key that was written and deleted in between does no harm, so the number is not
+            // registered.
             let seen = self.see(key, false)?;
             if seen.value.is_some() {
                 return Ok(Some(seen.value));
@@ -164,8 +165,8 @@ impl Keyspace {
         })
     }
 
-    /// Sets or deletes (`new` is None) the value of a key, if it has the value that is expected, or
-    /// none as expected.
+    /// Replaces the value of a key with `new` if the key has the value `expected`. None as
+    /// `expected` means that the key must have no value; None as `new` deletes it.
     ///
     /// # Errors
     /// As [`write`](crate::Db::write).
@@ -185,11 +186,11 @@ impl Keyspace {
         })
     }
 
-    /// Adds to a counter: 8 bytes, a signed number, the low byte first. A key without a value
-    /// counts as 0. Returns the number before. It wraps around.
+    /// Adds to a counter and returns its previous value. A counter is a signed 8-byte little-endian
+    /// integer; an absent key counts as 0. The addition wraps around.
     ///
     /// # Errors
-    /// `NoCounter`: the value has another length. Else as [`write`](crate::Db::write).
+    /// `NoCounter`: the value does not have 8 bytes. Otherwise as [`write`](crate::Db::write).
     pub fn fetch_add(&self, key: impl AsRef<[u8]>, add: i64) -> Result<i64> {
         let key = key.as_ref();
         self.until_first(|| {
@@ -205,7 +206,7 @@ impl Keyspace {
         })
     }
 
-    /// Looks at a key and writes it, until nobody was faster. `attempt` gives None if somebody was.
+    /// Repeats `attempt` until no other writer was faster. `attempt` returns None if one was.
     fn until_first<T>(&self, mut attempt: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let mut back_off = BackOff::default();
         loop {
@@ -226,7 +227,7 @@ impl Keyspace {
         Ok(Seen { value, at, _registered: registered })
     }
 
-    /// Writes or deletes a key, unless it was written since it was seen: false.
+    /// Writes or deletes a key. Returns false if the key was written after it was seen.
     fn write_over(&self, key: &[u8], seen: &Seen, new: Option<&[u8]>) -> Result<bool> {
         let mut batch = self.batch();
         match new {

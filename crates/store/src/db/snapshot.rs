@@ -1,4 +1,4 @@
-//! The store as it was at one moment.
+//! Snapshots: the store as it was at one moment.
 
 use trommel_filters::CountBounds;
 
@@ -14,15 +14,15 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 
-/// The store as it was at one moment. It answers as [`Db`](crate::Db) did then.
+/// The store as it was at one moment. Reads return what [`Db`](crate::Db) returned at that moment.
 pub struct Snapshot {
-    /// Of the key space that it answers for.
+    /// The tree of the key space that it reads.
     pub(crate) tree: Arc<OpenTree>,
     pub(crate) registered: Registered,
 }
 
 impl Snapshot {
-    /// The same moment, of a key space of the same store.
+    /// Returns the same snapshot for another key space of the same store.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -37,46 +37,46 @@ impl Snapshot {
     /// ```
     ///
     /// # Panics
-    /// If the key space is another store's.
+    /// If the key space belongs to another store.
     pub fn of(&self, keyspace: &Keyspace) -> Snapshot {
         let (own, other) = (&self.tree.snapshots, &keyspace.engine.snapshots);
         assert!(Arc::ptr_eq(own, other), "a snapshot of one store, a key space of another");
         Snapshot { tree: Arc::clone(&keyspace.engine.tree), registered: self.registered.clone() }
     }
 
-    /// The value that a key had; None if it had none.
+    /// Returns the value that a key had, or None if it had none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let version = self.tree.current.pin();
         get::get_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
-    /// As [`get`](Snapshot::get), if it can be told from memory alone. None: the disk would have to
-    /// be read. See [`Keyspace::get_if_cached`](crate::Keyspace::get_if_cached).
+    /// As [`get`](Snapshot::get), but only if memory alone has the answer. Returns None if the disk
+    /// would have to be read. See [`Keyspace::get_if_cached`](crate::Keyspace::get_if_cached).
     pub fn get_if_cached(&self, key: impl AsRef<[u8]>) -> Option<Result<Option<Value>>> {
         let version = self.tree.current.pin();
         get::get_cached_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
-    /// Whether a key had a value. A value apart is not read, so damage in it is not found.
+    /// Whether a key had a value. A value stored apart is not read, so damage in it goes unnoticed.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let version = self.tree.current.pin();
         get::has_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
-    /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the
-    /// keys.
+    /// Returns the values that many keys had, in the order of the keys, each as
+    /// [`get`](Snapshot::get) returns it.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let version = self.tree.current.pin();
         multi_get::multi_get_at(&self.tree, &version, &keys, self.registered.sequence())
     }
 
-    /// As [`multi_get`](Snapshot::multi_get), with all values one behind the other in a buffer: for
-    /// whoever pays for each value. It appends them, and gives the length of each; None: that key
-    /// has no value.
+    /// As [`multi_get`](Snapshot::multi_get), but appends all values to one buffer: for callers
+    /// that pay a price per value, such as language bindings. Returns the length of each value.
+    /// None: that key had no value.
     ///
     /// # Errors
-    /// That of the first key that cannot be read; nothing is appended.
+    /// The error of the first key that cannot be read. Nothing is appended.
     pub fn multi_get_packed<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -85,57 +85,58 @@ impl Snapshot {
         multi_get::packed(self.multi_get(keys), values)
     }
 
-    /// As [`Db::queue`](crate::Keyspace::queue); all its queries see what the snapshot does, which
-    /// it keeps.
+    /// As [`Db::queue`](crate::Keyspace::queue), but all queries read this snapshot, which the
+    /// queue keeps alive.
     pub fn queue(&self, depth: usize) -> Queue {
         Queue::new(&self.tree, Some(self.registered.clone()), depth)
     }
 
-    /// The keys of a range and their values at that moment.
+    /// Returns a scan of the entries of a range at that moment.
     pub fn range(&self, bounds: impl Into<KeyBounds>) -> Scan {
         Scan::new(&self.tree, self.registered.clone(), bounds.into())
     }
 
-    /// All keys and their values at that moment.
+    /// Returns a scan of all entries at that moment.
     pub fn iter(&self) -> Scan {
         self.range(..)
     }
 
-    /// The keys that begin with some bytes, and their values at that moment.
+    /// Returns a scan of the entries whose keys began with `prefix` at that moment.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
         self.range(KeyBounds::prefix(prefix))
     }
 
-    /// The key that was the least, and its value.
+    /// Returns the first entry in key order.
     pub fn first_key_value(&self) -> Result<Option<KeyValue>> {
         self.iter().next().transpose()
     }
 
-    /// The key that was the greatest, and its value.
+    /// Returns the last entry in key order.
     pub fn last_key_value(&self) -> Result<Option<KeyValue>> {
         self.iter().next_back().transpose()
     }
 
-    /// About how many keys a range had: the estimate of
+    /// Estimates the number of keys that a range had: the estimate of
     /// [`approximate_count`](Snapshot::approximate_count).
     pub fn estimate_count(&self, bounds: impl Into<KeyBounds>) -> Result<u64> {
         Ok(self.approximate_count(bounds)?.estimate)
     }
 
     /// As [`Db::approximate_count`](crate::Keyspace::approximate_count). Entries that were flushed
-    /// since count in `most` and in the estimate; `least` then counts what is in memory alone.
+    /// after the snapshot count in `most` and in the estimate. If there are any, `least` counts
+    /// only entries in memory.
     pub fn approximate_count(&self, bounds: impl Into<KeyBounds>) -> Result<CountBounds> {
         estimate::approximate_count(&self.tree, &bounds.into(), self.registered.sequence())
     }
 
-    /// As [`Db::may_contain_range`](crate::Keyspace::may_contain_range). True, too, if a key was
-    /// written there since.
+    /// As [`Db::may_contain_range`](crate::Keyspace::may_contain_range). Also returns true if a key
+    /// was written to the range after the snapshot.
     pub fn may_contain_range(&self, bounds: impl Into<KeyBounds>) -> Result<bool> {
         estimate::may_contain_range(&self.tree, &bounds.into())
     }
 
-    /// As [`Db::multi_may_contain`](crate::Keyspace::multi_may_contain). True, too, of a range
-    /// where a key was written since.
+    /// As [`Db::multi_may_contain`](crate::Keyspace::multi_may_contain). Also returns true for a
+    /// range to which a key was written after the snapshot.
     pub fn multi_may_contain<B: Into<KeyBounds>>(
         &self,
         ranges: impl IntoIterator<Item = B>,
@@ -144,13 +145,13 @@ impl Snapshot {
         estimate::multi_may_contain(&self.tree, &bounds)
     }
 
-    /// The sequence number of the last write that it sees.
+    /// Returns the sequence number of the last write that the snapshot sees.
     pub fn sequence(&self) -> u64 {
         self.registered.sequence().0
     }
 }
 
-/// What is handed to other threads, and kept there as long as they like.
+/// A snapshot can be handed to other threads and kept for as long as they like.
 impl Readable for Snapshot {
     fn value_of(&self, key: &[u8]) -> Result<Option<Value>> {
         self.get(key)

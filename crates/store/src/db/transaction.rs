@@ -1,15 +1,15 @@
-//! Transactions: reads of one moment and the writes made since, committed together if what was read
-//! still holds.
+//! Transactions: they read a snapshot and collect writes, which are committed together if what was
+//! read is still valid.
 //! ```text
-//! begin      a snapshot, at number s
-//! get, range the snapshot beneath the transaction's own writes; what was read is noted
-//! commit     has anything that was read a write newer than s?   no -> one batch
+//! begin      take a snapshot, at sequence number s
+//! get, range read the snapshot beneath the transaction's own writes; record what was read
+//! commit     was anything that was read written after s?        no -> one batch
 //!                                                              yes -> Conflict, nothing written
-//! get_for_update   the key's lock; if it was written since s, s becomes now, if all that was read
-//!            is now as it was:                                 else -> Conflict
+//! get_for_update   lock the key; if it was written after s, move s to now, provided that
+//!            all that was read is unchanged:                   else -> Conflict
 //! ```
-//! Invariant: a transaction that commits could have run alone at the moment of its commit: all that
-//! it has read, ranges too, is then as it was read.
+//! Invariant: a transaction that commits could have run alone at the moment of its commit. All that
+//! it has read, ranges included, is unchanged at that moment.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,22 +35,24 @@ use crate::tree::snapshots::Registered;
 use crate::write::conflicts::{Condition, ReadSet, Write};
 use crate::write::key_locks::{Locker, Mark, Patience};
 
-/// What a commit makes sure of.
+/// What a commit guarantees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Isolation {
-    /// All that was read is as it was: transactions are as if they ran one after the other.
+    /// Everything that the transaction read is unchanged at its commit. Transactions behave as if
+    /// they ran one after the other.
     #[default]
     Serializable,
-    /// What it writes was written by nobody else since it began. Two transactions that each read
-    /// what the other writes may both commit (write skew).
+    /// No one else has written what the transaction writes since it began. Two transactions that
+    /// each read what the other writes may both commit (write skew).
     Snapshot,
 }
 
-/// Reads of one moment and writes on top of them, which are committed together or not at all. At
-/// its end it commits, or learns that others were faster. Nobody waits for a transaction, but for
-/// the keys that it has read [for update](Transaction::get_for_update), until it ends. Dropped
-/// without [`commit`](Transaction::commit), nothing of it is written.
+/// A transaction: reads of one snapshot, and writes on top of it that are committed together or not
+/// at all. Concurrency control is optimistic: the commit detects conflicts with other writers.
+/// Nobody waits for a transaction, except for keys that it has read [for
+/// update](Transaction::get_for_update), which stay locked until it ends. Dropping it without
+/// [`commit`](Transaction::commit) discards its writes.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -68,9 +70,10 @@ pub enum Isolation {
 /// # }
 /// ```
 pub struct Transaction {
-    /// Of keys that it has read for update.
+    /// The locks of keys that were read for update.
     locks: Locker,
-    /// Who reads for update: one thread at a time, so that it waits for one lock at most.
+    /// Held while a thread reads for update: one at a time, so that the transaction waits for at
+    /// most one lock.
     updates: crate::sync::Mutex<()>,
     db: Db,
     isolation: Isolation,
@@ -80,17 +83,17 @@ pub struct Transaction {
 type OwnWrites = BTreeMap<KeyspaceId, Arc<IndexedBatch>>;
 
 struct State {
-    /// The moment that it reads.
+    /// The snapshot that it reads.
     registered: Registered,
     writes: OwnWrites,
     reads: ReadSet,
-    /// Something was read that is not noted: the moment must stay.
+    /// Something was read that is not in the read set, so the snapshot must not move.
     keeps_moment: bool,
-    /// Scans that have not noted yet what they have gone over.
+    /// Open scans, which have not yet recorded what they covered.
     scans: usize,
 }
 
-/// A place to which a transaction's writes can go back.
+/// A state of a transaction's writes to which they can be rolled back.
 #[derive(Debug)]
 pub struct Savepoint {
     writes: OwnWrites,
@@ -107,13 +110,14 @@ impl Transaction {
         Transaction { locks, updates, db: db.clone(), isolation, state }
     }
 
-    /// The moment that it reads, by the number of the last write before it.
-    /// [`get_for_update`](Transaction::get_for_update) may move it forward.
+    /// Returns the sequence number of the transaction's snapshot: that of the last write that it
+    /// sees. [`get_for_update`](Transaction::get_for_update) may move it forward.
     pub fn sequence(&self) -> u64 {
         self.state().registered.sequence().0
     }
 
-    /// It, of a key space. Its own methods are of the default one.
+    /// Returns the transaction's view of a key space. The methods of `Transaction` itself use the
+    /// default key space.
     pub fn of<'t>(&'t self, keyspace: &'t Keyspace) -> TransactionIn<'t> {
         TransactionIn { transaction: self, keyspace }
     }
@@ -122,21 +126,24 @@ impl Transaction {
         self.of(&self.db)
     }
 
-    /// The value of a key: the one that the transaction has given it, else that of its moment.
+    /// Returns the value of a key: the transaction's own write, or else the value in its snapshot.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.in_default().get(key)
     }
 
-    /// Locks a key, and reads it: until the transaction ends, nobody else writes the key or reads
-    /// it for update. They wait, the first one first. So who reads what it is to write in this way
-    /// need not run again: of two that do, one waits. A [`roll_back_to`](Transaction::roll_back_to)
-    /// frees the locks that were taken since. Only a bulk load ([`ingest`](Keyspace::ingest)) does
-    /// not look at locks: then the commit fails. At both levels of isolation it fails if the key
-    /// was written since.
+    /// Locks a key and reads its newest value. Until the transaction ends, nobody else can write
+    /// the key or read it for update: others wait in order of arrival. Of two transactions that
+    /// read a key this way before writing it, one waits, and neither has to be retried.
     ///
-    /// The value is the newest there is. If it is newer than the transaction's moment, that moves
-    /// forward to now: all that the transaction has read until then must be as it was. It cannot,
-    /// with [`Isolation::Snapshot`], after other reads or a scan; and while a scan goes on.
+    /// [`roll_back_to`](Transaction::roll_back_to) frees the locks that were taken since the
+    /// savepoint. Only a bulk load ([`ingest`](Keyspace::ingest)) ignores locks; then the commit
+    /// fails. The commit also fails, at either isolation level, if the key was written after it was
+    /// read.
+    ///
+    /// If the value is newer than the transaction's snapshot, the snapshot moves forward to now.
+    /// This requires that everything read so far is unchanged. The snapshot cannot move while a
+    /// scan is open. With [`Isolation::Snapshot`] it also cannot move after a scan, or after reads
+    /// that were not for update.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -153,15 +160,16 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// `Conflict`: the key was written since, and the moment cannot move. `Deadlock`: who has the
-    /// lock waits for this transaction. `LockTimeout`: it has it for too long; in stepped mode, at
-    /// all. A thread that reads or writes a key that a transaction of its own has locked waits for
-    /// itself, until then. After an error the key is as locked as before.
+    /// `Conflict`: the key was written after the snapshot, which cannot move. `Deadlock`: the
+    /// holder of the lock waits for this transaction. `LockTimeout`: the holder kept the lock for
+    /// too long; in stepped mode, any held lock gives this error. A thread whose own transaction
+    /// has locked a key, and which accesses the key outside of it, waits for itself until that
+    /// timeout. After an error, the key is locked only if it was locked before.
     pub fn get_for_update(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.in_default().get_for_update(key)
     }
 
-    /// The entries of a range.
+    /// Returns a scan of the entries of a range.
     pub fn range(&self, bounds: impl Into<KeyBounds>) -> TransactionScan<'_> {
         self.in_default().range(bounds)
     }
@@ -181,50 +189,51 @@ impl Transaction {
         self.in_default().put_ttl(key, value, ttl)
     }
 
-    /// Merges an operand into the value of a key, as [`Keyspace::merge`]. It reads nothing, and
-    /// goes on top of whatever others have written when the transaction commits: so transactions
-    /// that merge into one key, and do not read it, do not hinder each other, at no isolation.
+    /// Merges an operand into the value of a key, as [`Keyspace::merge`]. This reads nothing: the
+    /// operand applies to the newest value at commit. So transactions that merge into a key without
+    /// reading it do not conflict, at either isolation level.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.in_default().merge(key, operand)
     }
 
-    /// Removes a key.
+    /// Deletes a key.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.in_default().delete(key)
     }
 
-    /// Removes the keys from `from` up to, and without, `to`.
+    /// Deletes the keys from `from` (inclusive) to `to` (exclusive).
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         self.in_default().delete_range(from, to)
     }
 
-    /// A place to which its writes can go back.
+    /// Returns a savepoint: the writes can later be rolled back to their current state.
     pub fn savepoint(&self) -> Savepoint {
         Savepoint { writes: self.state().writes.clone(), locks: self.locks.mark() }
     }
 
-    /// Forgets what was written since, and frees the keys that were locked since. What was read
-    /// since must still hold at the commit. Of a savepoint that another rolling back went past, the
-    /// writes come back; the locks that were freed then do not.
+    /// Discards the writes made since the savepoint, and frees the locks taken since. Reads made
+    /// since must still be valid at the commit. After rolling back to an earlier savepoint, rolling
+    /// back to a later one restores its writes, but not the locks that were freed.
     pub fn roll_back_to(&self, savepoint: &Savepoint) {
         self.state().writes.clone_from(&savepoint.writes);
         self.locks.free_since(savepoint.locks);
     }
 
-    /// Writes what it has written, all of it or nothing. One that has written nothing never fails.
-    /// Gives the number of its last write, by which commits are in the order of their effects; or,
-    /// of one that has written nothing, that of the moment that it has read.
+    /// Commits the writes: all of them or none. A transaction without writes never fails. Returns
+    /// the sequence number of its last write; these numbers order commits by their effects. Without
+    /// writes it returns the sequence number of the snapshot.
     ///
     /// # Errors
-    /// `Conflict`: others have written something that it has read (with [`Isolation::Snapshot`]:
-    /// that it writes), or a value that it has read has expired. `Deadlock`: whoever has locked a
-    /// key that it writes waits for it. Else as [`write`](Db::write).
+    /// `Conflict`: others have written something that the transaction has read, or a value that it
+    /// has read has expired. With [`Isolation::Snapshot`] its own writes count instead of its
+    /// reads. `Deadlock`: the holder of a lock on a key that it writes waits for it. Otherwise as
+    /// [`write`](Db::write).
     pub fn commit(self) -> Result<u64> {
         let sync = self.db.engine.table_files.options.sync == SyncPolicy::Always;
         self.commit_with(sync)
     }
 
-    /// As [`commit`](Transaction::commit), and on disk when it returns.
+    /// As [`commit`](Transaction::commit), but the writes are durable when this returns.
     pub fn commit_synced(self) -> Result<u64> {
         self.commit_with(true)
     }
@@ -247,8 +256,8 @@ impl Transaction {
         self.db.owner.write(write, sync).map(|last| last.0)
     }
 
-    /// Looks at what has come until now, so that little is left to be looked at while nobody else
-    /// writes.
+    /// Validates the read set against the commits so far. So little is left to validate while other
+    /// writers wait.
     fn look_ahead(&self, reads: &mut ReadSet) -> Result<()> {
         let engine = &self.db.engine;
         for _ in 0..LOOKS {
@@ -262,8 +271,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes now its moment, if all that it has read is known and as it was; else gives an error,
-    /// this one or that of what is not.
+    /// Moves the snapshot to now, if the read set is complete and unchanged. Otherwise returns
+    /// `error`, or the conflict that was found.
     fn move_to_now(&self, error: Error) -> Result<()> {
         let engine = &self.db.engine;
         let now = engine.snapshots.register_to_commit();
@@ -285,7 +294,7 @@ impl Transaction {
     }
 }
 
-/// Looks at what has come, at most, before a commit takes its place among the others.
+/// Validations ahead of a commit, at most.
 const LOOKS: usize = 4;
 
 fn batch_of(writes: OwnWrites) -> Batch {
@@ -297,7 +306,8 @@ fn batch_of(writes: OwnWrites) -> Batch {
     batch
 }
 
-/// What is written counts as read. Operands alone do not: they go on top of what is there.
+/// Adds the writes to the read set. Merge operands are left out: they apply to whatever value there
+/// is.
 fn note_writes(batch: &Batch, reads: &mut ReadSet) {
     for (keyspace, kind, key, value) in batch.logged() {
         let read = reads.keyspaces.entry(keyspace).or_default();
@@ -315,7 +325,7 @@ fn note_writes(batch: &Batch, reads: &mut ReadSet) {
     }
 }
 
-/// A transaction in one key space.
+/// A transaction's view of one key space.
 #[derive(Clone, Copy)]
 pub struct TransactionIn<'t> {
     transaction: &'t Transaction,
@@ -339,7 +349,7 @@ impl<'t> TransactionIn<'t> {
         tree.check_open()?;
         let _updates = lock(&self.transaction.updates);
         let is_new = locks.take(tree, key, patience)?;
-        // What that group writes is there then, and no later one writes the key.
+        // After that, the group's writes are visible, and later groups see the lock.
         self.transaction.db.engine.commit.wait_for_group();
         let found = self.read_newest(key);
         if found.is_err() && is_new {
@@ -348,13 +358,13 @@ impl<'t> TransactionIn<'t> {
         found
     }
 
-    /// Reads a key that is locked.
+    /// Reads the newest value of a key. Requires: the key is locked.
     fn read_newest(&self, key: &[u8]) -> Result<Option<Value>> {
         let (tree, keyspace) = (&self.keyspace.engine.tree, self.id());
         let (at, is_written) = {
             let state = self.transaction.state();
             let writes = state.writes.get(&keyspace);
-            // An operand says nothing of what is beneath it.
+            // An operand does not hide the value beneath it.
             let hides = |it: &IndexedBatch| it.write_of(key).is_some_and(|it| !it.needs_beneath());
             let is_written = writes.is_some_and(|it| hides(it));
             (state.registered.sequence(), is_written)
@@ -465,25 +475,25 @@ impl<'t> TransactionIn<'t> {
     }
 }
 
-/// The entries of a range in a transaction, from both ends. What it has gone over counts as read,
-/// keys that are not there too.
+/// A scan of a range within a transaction, from both ends. The keys and gaps that it has covered
+/// count as read.
 pub struct TransactionScan<'t> {
     part: TransactionIn<'t>,
     scan: BatchScan<'static>,
     bounds: KeyBounds,
-    /// What it has not gone over.
+    /// The part that the scan has not covered.
     left: KeyBounds,
     is_exhausted: bool,
 }
 
 impl TransactionScan<'_> {
-    /// As `next`, but the key is lent until the next call: while the transaction has written
-    /// nothing to the key space, nothing is allocated for it.
+    /// As `next`, but lends the key until the next call. It allocates nothing as long as the
+    /// transaction has no writes in the key space.
     pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         self.step_lent(Direction::Forward)
     }
 
-    /// As `next_back`, but the key is lent, as by [`next_lent`](TransactionScan::next_lent).
+    /// As `next_back`, but lends the key, as [`next_lent`](TransactionScan::next_lent) does.
     pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         self.step_lent(Direction::Backward)
     }
@@ -548,7 +558,7 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
-/// Runs of a transaction before one that waits, and how long that waits at most.
+/// Retries without a pause, and the longest pause before a later one.
 const HURRIED_RUNS: u64 = 3;
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
@@ -558,16 +568,16 @@ impl Db {
         self.transaction_with(Isolation::default())
     }
 
-    /// Begins a transaction that makes sure of this.
+    /// Begins a transaction with this isolation level.
     pub fn transaction_with(&self, isolation: Isolation) -> Transaction {
         Transaction::new(self, isolation)
     }
 
-    /// Runs a transaction and commits it; again, after a while, as long as others are faster, or it
-    /// is in a deadlock.
+    /// Runs `work` in a transaction and commits it. Retries, later with pauses, after conflicts and
+    /// deadlocks.
     ///
     /// # Errors
-    /// What `work` returns, unless it is a `Conflict` or `Deadlock`; and as
+    /// Any error of `work` except `Conflict` and `Deadlock`; otherwise as
     /// [`commit`](Transaction::commit).
     pub fn run<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
         for runs in 0u64.. {

@@ -1,8 +1,8 @@
-//! Many entries in any order, at once: sorted past log and memory, then ingested.
+//! Bulk loading of unsorted entries: sorts them outside log and memtable, then ingests them.
 //! ```text
 //! entries -> sort (files/sort.rs), while others write -> one run, while they wait
 //! ```
-//! Invariant: as for what is ingested: all of it is there, or nothing.
+//! Invariant: as for sorted bulk loads, either all entries become visible or none.
 
 use std::ops::ControlFlow;
 
@@ -14,14 +14,14 @@ use crate::sync::Arc;
 use crate::write::ingest::ingest_sorted;
 
 impl Keyspace {
-    /// As [`ingest`](Keyspace::ingest), of entries in any order: they are sorted first, in memory
-    /// and files of the sort's own. Of entries with one key the last one counts. How many keys
-    /// there were.
+    /// As [`ingest`](Keyspace::ingest), for entries in any order. They are sorted first, in memory
+    /// and in temporary files. If a key occurs more than once, its last entry wins. Returns the
+    /// number of keys.
     ///
-    /// Others may write while entries are taken, and wait when the run is written. Each entry is
-    /// written twice, to a file and to the run, and nothing of it is merged again at once: far less
-    /// work than as many [writes](crate::Db::write). Files of the sort have no names, so whatever
-    /// becomes of the process, nothing is left of them.
+    /// Other writers may write while entries are taken, and wait while the run is written. Each
+    /// entry is written twice, to a temporary file and to the run, and need not be merged at once.
+    /// That is far less work than as many [writes](crate::Db::write). Where the system supports it,
+    /// temporary files have no names, so that nothing is left of them even if the process dies.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -35,8 +35,9 @@ impl Keyspace {
     /// ```
     ///
     /// # Errors
-    /// `KeyTooLong`, `ValueTooLong`; `Io`, of the folder of the sort's files, too; `Corrupt`: the
-    /// disk has changed one of these; `Option`. Nothing was written, and no file is left.
+    /// `KeyTooLong`, `ValueTooLong`: of an entry. `Io`: also for the folder of temporary files.
+    /// `Corrupt`: the disk has changed a temporary file. `Option`: an option is invalid. In all
+    /// cases nothing was written, and no file is left.
     pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
@@ -46,9 +47,9 @@ impl Keyspace {
         self.try_ingest_unsorted(entries, options, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// As [`ingest_unsorted`](Keyspace::ingest_unsorted), of entries that may be errors: the first
-    /// one ends it, and nothing was written. The listener hears how far it has come, and may stop
-    /// it: then it ends with [`Cancelled`](Error::Cancelled).
+    /// As [`ingest_unsorted`](Keyspace::ingest_unsorted), for entries that may be errors. The first
+    /// error ends the load; then nothing was written. The listener receives the progress, and may
+    /// stop the load, which then ends with [`Cancelled`](Error::Cancelled).
     pub fn try_ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
         &self,
         entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,

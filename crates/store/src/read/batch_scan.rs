@@ -1,10 +1,10 @@
-//! A scan over a store and the writes of a batch that is not written to it yet.
+//! A scan over a store together with the writes of a batch that is not written yet.
 //! ```text
-//! store    a   c   d   e   m             c, d, e: in a range that the batch deletes
-//! batch        c       k: delete   m     in hand: one entry of the store at each end
-//! given    a   c               m (the batch's)
+//! store     a   c   d   e   m             c, d, e: in a range that the batch deletes
+//! batch         c       k: delete   m     held: one entry of the store at each end
+//! returned  a   c               m (the batch's)
 //! ```
-//! Invariant: an entry in hand was given by the store's scan and not by this one.
+//! Invariant: a held entry was returned by the store's scan, but not yet by this one.
 
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -17,16 +17,16 @@ use crate::read::indexed_batch::IndexedBatch;
 use crate::read::scan::{KeyValue, Scan};
 use crate::read::scan_direction::Direction;
 
-/// The entries of a range once a batch is written, in key order: from the front with `next`, from
-/// the back with `next_back` (and so `rev()`). After an error it ends.
+/// A scan over the entries of a range as if the batch were written, in key order. `next` advances
+/// from the front, `next_back` (and `rev()`) from the back. The scan ends after an error.
 pub struct BatchScan<'b> {
     batch: Writes<'b>,
-    /// Keys of the batch that were not given yet.
+    /// The keys of the batch that were not returned yet.
     left: KeyBounds,
     scan: Scan,
-    /// Entries of the store that are in hand: at the front, at the back.
+    /// Held entries of the store: at the front, and at the back.
     in_hand: [Option<KeyValue>; 2],
-    /// The key that was lent last, of an entry that the batch may have changed.
+    /// The key that was lent last, if the batch has writes.
     lent: Vec<u8>,
     ended: bool,
 }
@@ -34,7 +34,7 @@ pub struct BatchScan<'b> {
 /// The batch of a scan.
 pub(crate) enum Writes<'b> {
     Borrowed(&'b IndexedBatch),
-    /// As it was when the scan began.
+    /// The batch as it was when the scan began.
     Shared(Arc<IndexedBatch>),
 }
 
@@ -55,18 +55,18 @@ impl<'b> BatchScan<'b> {
         BatchScan { batch, left: bounds, scan, in_hand, lent, ended: false }
     }
 
-    /// As `next`, but the key is lent until the next call: without writes in the batch nothing is
-    /// allocated for it.
+    /// As `next`, but lends the key until the next call. Allocates nothing for it if the batch has
+    /// no writes.
     pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         self.step_lent(Direction::Forward)
     }
 
-    /// As `next_back`, but the key is lent, as by [`next_lent`](BatchScan::next_lent).
+    /// As `next_back`, but lends the key, as [`next_lent`](BatchScan::next_lent) does.
     pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         self.step_lent(Direction::Backward)
     }
 
-    /// An entry, whose key is lent.
+    /// Returns the next entry in a direction, and lends its key.
     pub(crate) fn step_lent(&mut self, direction: Direction) -> Option<Result<(&[u8], Value)>> {
         if self.batch.is_empty() {
             return self.scan.step_lent(direction);
@@ -120,8 +120,8 @@ impl<'b> BatchScan<'b> {
         }
     }
 
-    /// Takes the next entry of the store that the batch does not delete with a range. When the
-    /// store's scan has ended, that of the other end is the next one.
+    /// Takes the next entry of the store that no range deletion of the batch covers. Once the
+    /// store's scan has ended, takes the entry that the other end holds.
     fn take_in_hand(&mut self, direction: Direction) -> Result<()> {
         let place = direction as usize;
         loop {

@@ -1,14 +1,14 @@
-//! A change feed: committed writes in their order, read from the logs while they last.
+//! A change feed: committed writes in their order, read from the logs as long as these exist.
 //! ```text
 //! chain of logs   [7 41..52] [9 53..60] [12 61.. durable end | not durable yet
-//! feed                           ^ told up to 55: 56 and later come next, group by group
+//! feed                           ^ delivered up to 55: 56 and later come next, group by group
 //! ```
-//! A log that follows a failed one repeats what was in memory alone. The feed tells that once, as
-//! one batch: nobody knows any more where the batches in it ended.
+//! A log that follows a failed one begins with a copy of the entries that were only in memory. The
+//! feed delivers that copy once, as one batch, since the borders of its batches are lost.
 //!
-//! Invariants: what is told is durable, and readers see it. Nothing is told twice, and nothing is
-//! left out: where that cannot be had, the feed ends with `Gone`. The feed has no file open between
-//! calls (who asked for readers has theirs), and no lock is held while one is read.
+//! Invariants: what the feed delivers is durable and visible to readers. It delivers nothing twice
+//! and skips nothing: where it cannot continue, it ends with `Gone`. Between calls it has no file
+//! open, apart from those of readers that it gave out. It holds no lock while it reads a file.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,16 +25,16 @@ use crate::sync::Arc;
 use crate::tree::log_chain::{GoneBefore, LogPosition, LogStretch};
 use crate::tree::open_tree::OpenTree;
 
-/// Bytes of keys and values that are read at once, about.
+/// Bytes of keys and values that are read in one go, about.
 const PART_BYTES: usize = 1 << 20;
 
-/// What a write has done to its key.
+/// What a write did to its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
     /// The key has this value.
     Put(Vec<u8>),
-    /// The key has this value until a time.
+    /// The key has this value until it expires.
     PutWithExpiry {
         /// The value.
         value: Vec<u8>,
@@ -43,73 +43,75 @@ pub enum ChangeKind {
     },
     /// This operand is merged into the key's value: see [`merge`](crate::Keyspace::merge).
     Merge(Vec<u8>),
-    /// The key has no value.
+    /// The key was deleted.
     Delete,
-    /// No key from this one on has a value.
+    /// All keys from this one (inclusive) to `to` (exclusive) were deleted.
     DeleteRange {
-        /// The key behind the range.
+        /// The end of the range, exclusive.
         to: Vec<u8>,
     },
 }
 
-/// A write.
+/// A single write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
-    /// Its number: each write has a greater one than those before it.
+    /// Its sequence number, greater than that of every earlier write.
     pub sequence: u64,
-    /// The number of its key space; 0 is the default one. No other key space ever has it.
+    /// The number of its key space; 0 is the default one. Numbers are never reused.
     pub keyspace: u32,
-    /// The name that the key space had when the feed first met it. None: it was dropped before.
+    /// The name that the key space had when the feed first met it. None: it had been dropped by
+    /// then.
     pub keyspace_name: Option<Arc<str>>,
     /// The key.
     pub key: Vec<u8>,
-    /// What has become of it.
+    /// What the write did to the key.
     pub kind: ChangeKind,
 }
 
-/// Writes that were committed together: whole batches and transactions, one or several.
+/// Writes that were committed together: one or several whole batches and transactions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangeBatch {
-    /// In the order of their numbers; one at least.
+    /// The writes in the order of their sequence numbers; at least one.
     pub changes: Vec<Change>,
 }
 
 impl ChangeBatch {
-    /// The number of its last write: with it a feed goes on behind the batch.
+    /// Returns the sequence number of its last write. A feed that starts after it continues behind
+    /// the batch.
     pub fn sequence(&self) -> u64 {
         self.changes.last().map_or(0, |change| change.sequence)
     }
 }
 
-/// A batch whose long values were not read: they are empty in it, and have readers.
+/// A batch whose long values were not read. They are empty in it, and have readers instead.
 pub(crate) struct BatchWithReaders {
     pub(crate) batch: ChangeBatch,
-    /// In the order of the writes.
+    /// The long values, in the order of the writes.
     pub(crate) long: Vec<LongValue>,
 }
 
-/// A value that is to be read in parts. Its file stays while this lives.
+/// A long value, to be read in parts. Its file is kept while this lives.
 pub(crate) struct LongValue {
-    /// The number of its write.
+    /// The sequence number of its write.
     pub(crate) sequence: u64,
-    /// The checksum that the store's reference has. It is no CRC32C of the value's bytes.
+    /// The checksum in the store's reference. It is not a CRC32C of the value's bytes.
     pub(crate) mark: u32,
     pub(crate) reader: ValueReader,
 }
 
-/// Committed writes, in their order: see [`Db::changes_since`](crate::Db::changes_since).
+/// Committed writes in their order: see [`Db::changes_since`](crate::Db::changes_since).
 ///
-/// As an iterator it ends when there is nothing more to tell now, and goes on when it is asked
-/// again later. After an error it ends; [`next_batch`](Changes::next_batch) tries again.
+/// As an iterator, it ends when nothing more can be delivered now, and continues when it is asked
+/// again later. It also ends after an error; [`next_batch`](Changes::next_batch) then tries again.
 pub struct Changes {
     tree: Arc<OpenTree>,
-    /// All up to this one was given to the caller.
+    /// Everything up to this write was delivered to the caller.
     told: Sequence,
-    /// All up to this one was read.
+    /// Everything up to this write was read from the logs.
     read: Sequence,
-    /// Where to read on.
+    /// Where reading continues.
     at: Option<LogPosition>,
     ready: VecDeque<ReadBatch>,
     names: BTreeMap<u32, Option<Arc<str>>>,
@@ -117,7 +119,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Of what comes after this write. `main`: the default tree.
+    /// Returns a feed of the writes after `since`. `main`: the default tree.
     pub(crate) fn since(main: &Arc<OpenTree>, since: Sequence) -> Result<Changes> {
         let _call = main.life().enter()?;
         let visible = main.snapshots.visible();
@@ -137,21 +139,22 @@ impl Changes {
         Ok(changes)
     }
 
-    /// The next writes that were committed together. None: nothing more is durable now. Ask again
-    /// later, or make what was written durable ([`Db::sync`](crate::Db::sync)).
+    /// Returns the next writes that were committed together. None: nothing more is durable yet. Ask
+    /// again later, or make the writes durable with [`Db::sync`](crate::Db::sync).
     ///
     /// # Errors
-    /// `Gone`: the next writes are in no log any more, or were loaded past the logs; or a value
-    /// apart was overwritten and is gone. `Corrupt`: a log is damaged. `Io`: it cannot be read; ask
-    /// again. `Closed`: the store was closed. `ValueTooLong`: a value has more than 1 GiB, which
-    /// the feed cannot pass: go on from a snapshot. Nothing is passed over after an error.
+    /// `Gone`: no log holds the next writes any more, or a bulk load bypassed the logs. Or a value
+    /// stored apart was overwritten and no longer exists. `Corrupt`: a log is damaged. `Io`: a log
+    /// cannot be read; ask again. `Closed`: the store was closed. `ValueTooLong`: the next value
+    /// has more than 1 GiB, which the feed cannot deliver; continue from a snapshot. An error skips
+    /// nothing.
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
         let next = self.next_with_readers(u64::MAX)?;
         Ok(next.map(|next| next.batch))
     }
 
-    /// As `next_batch`, but values that are apart and have so many bytes are not read: each gets a
-    /// reader. So they take no memory, and none is too long.
+    /// As `next_batch`, but a value that is stored apart and has at least `bytes` bytes gets a
+    /// reader instead of being read. So long values take no memory, and none is too long.
     pub(crate) fn next_with_readers(&mut self, bytes: u64) -> Result<Option<BatchWithReaders>> {
         let next = self.try_next(bytes);
         self.has_failed = next.is_err();
@@ -172,8 +175,8 @@ impl Changes {
         Ok(next.map(|batch| BatchWithReaders { batch, long }))
     }
 
-    /// All writes up to this number were told, those that are told. A feed since it goes on where
-    /// this one is.
+    /// Returns the sequence number up to which the feed has delivered all changes that feeds
+    /// deliver. A feed that starts after it continues where this one is.
     pub fn sequence(&self) -> u64 {
         self.told.0
     }
@@ -193,20 +196,23 @@ impl Changes {
         self.look(|it| it.tree.logs.chain(|chain| chain.next(it.read, it.at)))
     }
 
-    /// Reads some more. False: nothing more can be told.
+    /// Reads the next part of a log. Returns false if nothing more can be delivered.
     fn read_part(&mut self) -> Result<bool> {
         if self.tree.snapshots.visible() <= self.read {
             return Ok(false);
         }
         let Some(stretch) = self.next_stretch()? else { return Ok(false) };
-        // After the stretch: what a log repeats of a failed one is visible before the log is there.
+        // Taken after the stretch: entries that a log repeats from a failed one are visible before
+        // the log exists.
         let visible = self.tree.snapshots.visible();
         let Some(file) = self.open(&stretch)? else { return Ok(true) };
         if !stretch.has_repeats {
-            // What was read back says what is durable in it; but its name may not be.
+            // The log was read back at opening. Its groups say what is durable in it, but its name
+            // may not be durable yet.
             self.tree.table_files.folder.sync()?;
         }
-        // A log that takes the place of a damaged one of its name was noted before it was there.
+        // When a log replaces a damaged one of the same name, the chain is marked before the file
+        // exists.
         self.look(|it| it.tree.logs.chain(|chain| chain.check_unlogged(it.read)))?;
         let LogPosition { log, offset, forgotten } = stretch.from;
         let path = self.tree.table_files.folder.path_of(&wal_name(log));
@@ -223,7 +229,8 @@ impl Changes {
         Ok(has_moved)
     }
 
-    /// None: the log has gone meanwhile, and is to be looked for anew.
+    /// Opens the log of a stretch. None: the log was removed meanwhile, so the stretch must be
+    /// found anew.
     fn open(&self, stretch: &LogStretch) -> Result<Option<Arc<dyn ReadAt>>> {
         let name = wal_name(stretch.from.log);
         match self.tree.table_files.folder.open_file(&name) {
@@ -268,22 +275,22 @@ impl std::fmt::Debug for Changes {
     }
 }
 
-/// A change, and where its value is if that is apart: it is empty then.
+/// A change, and the reference to its value if that is stored apart. The value is empty then.
 type ReadChange = (Change, Option<ValueRef>);
 
-/// What was read of a log, without the values that are apart: these are read when it is told.
+/// A batch read from a log. Its values apart are read when it is delivered.
 struct ReadBatch {
     batch: ChangeBatch,
-    /// Of each change.
+    /// For each change: the reference to its value, if that is stored apart.
     apart: Vec<Option<ValueRef>>,
 }
 
 impl ReadBatch {
-    /// Reads the values that are apart, and gives readers of those that have so many bytes.
-    /// `told`: the last write that was told.
+    /// Reads the values apart, and returns readers for those of at least `long_bytes` bytes.
+    /// `told`: the last write that was delivered.
     ///
     /// # Errors
-    /// `Gone`: the key was written since, and the value is gone.
+    /// `Gone`: the key was overwritten, and the value no longer exists.
     fn read_values(
         &mut self,
         tree: &OpenTree,
@@ -312,13 +319,13 @@ impl ReadBatch {
     }
 }
 
-/// What is read at once, of one log.
+/// What is read of one log in one go.
 struct Part {
     read: Sequence,
     visible: Sequence,
     /// The newest write before the log.
     after: Sequence,
-    /// What the log repeats of a failed one.
+    /// Entries that the log repeats from a failed one.
     repeated: Vec<ReadChange>,
     batches: Vec<ReadBatch>,
     bytes: usize,
@@ -330,7 +337,7 @@ impl Part {
         Part { read, visible, after, repeated, batches, bytes: 0 }
     }
 
-    /// Takes the next group of the log. False: not this one.
+    /// Takes the next group of the log. Returns false if the part ends before this group.
     fn take(&mut self, group: &WalBatch<'_>) -> Result<bool> {
         let Some(last) = group.entries.last() else { return Ok(true) };
         if last.sequence > self.visible {
@@ -351,14 +358,15 @@ impl Part {
         Ok(true)
     }
 
-    /// What is repeated was told, unless the log before could not make it durable.
+    /// Takes repeated entries. They were delivered before, unless the failed log could not make
+    /// them durable.
     fn repeat(&mut self, group: &WalBatch<'_>) {
         let told = self.repeated.last().map_or(self.read.0, |(last, _)| last.sequence);
         let new = group.writes().filter(|(_, entry)| entry.sequence.0 > told);
         self.repeated.extend(new.map(|(keyspace, entry)| change(keyspace, entry)));
     }
 
-    /// What the log repeats has ended. `is_whole`: all of it was read.
+    /// Ends the repeated entries. `is_whole`: all of them were read.
     fn end(&mut self, is_whole: bool) {
         let repeated = std::mem::take(&mut self.repeated);
         self.give(repeated);
@@ -376,7 +384,7 @@ impl Part {
 }
 
 fn change(keyspace: KeyspaceId, entry: &Entry<'_>) -> ReadChange {
-    // One that cannot be is told by who reads the log.
+    // The reader of the log has reported malformed references.
     let apart = entry.value_ref().and_then(std::result::Result::ok);
     let kind = match entry.kind {
         Kind::Put => ChangeKind::Put(entry.value.to_vec()),

@@ -1,12 +1,11 @@
-//! How much a range has: a count within bounds, or the proof that there is nothing.
+//! Estimates for a range: a count within bounds, or the proof that the range is empty.
 //! ```text
 //! memtables     entry by entry
-//! runs          Global: ranks in the filter
-//!               else    entries of the blocks between the ends, by the tables' indexes, or keys
-//!                       by a table's own filter, whichever is known more closely
+//! runs          global guard: ranks in the filter
+//!               else    entries of the blocks between the ends, by the tables' indexes; or keys,
+//!                       by a table's own filter, if that is more precise
 //! ```
-//! No block is read. Invariant: the keys of the range are no more than `most`; they are entries,
-//! every one of them.
+//! No block is read. Invariant: the range has at most `most` keys, since every key has an entry.
 
 use trommel_filters::{CountBounds, KeyRange, Query, RankBounds};
 
@@ -21,8 +20,8 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// The entries of a range at a registered sequence number. Runs do not tell which of their entries
-/// are newer: then there are perhaps none that are not.
+/// Counts the entries of a range at a registered sequence number. If a run has newer entries,
+/// `least` ignores all runs, since they do not tell which of their entries are newer.
 pub(crate) fn approximate_count(
     tree: &OpenTree,
     bounds: &KeyBounds,
@@ -54,10 +53,10 @@ fn count_in_runs(version: &Version, bounds: &KeyBounds, range: &KeyRange<'_>) ->
     total
 }
 
-/// By the index, unless the table's filter knows better.
+/// Counts by the index, unless the table's filter is more precise.
 fn count_in_table(table: &RunTable, bounds: &KeyBounds, range: &KeyRange<'_>) -> CountBounds {
     if table.is_trimmed() {
-        // Of the file's keys in the range, some may belong to the tree no more.
+        // Some of the file's keys in the range may no longer belong to the tree.
         return count_by_index(table, bounds);
     }
     let slack = |count: &CountBounds| count.most - count.least;
@@ -66,7 +65,8 @@ fn count_in_table(table: &RunTable, bounds: &KeyBounds, range: &KeyRange<'_>) ->
         return by_index;
     }
     let by_filter = table.table.filter().and_then(|filter| filter.count(range));
-    // The filter was asked for the end too, which may be a key of the table and not of the range.
+    // The filter was asked with the end included. A key there may be in the table, but not in the
+    // range.
     let end_is_in = bounds.to.is_some() && bounds.to.as_deref() == range.upper();
     let by_filter = by_filter.map(|count| CountBounds {
         least: count.least.saturating_sub(u64::from(end_is_in)),
@@ -75,7 +75,7 @@ fn count_in_table(table: &RunTable, bounds: &KeyBounds, range: &KeyRange<'_>) ->
     by_filter.filter(|count| slack(count) < slack(&by_index)).unwrap_or(by_index)
 }
 
-/// Off by at most the blocks at the two ends.
+/// Counts by the block index. It is off by at most the blocks at the two ends.
 fn count_by_index(table: &RunTable, bounds: &KeyBounds) -> CountBounds {
     let all = RankBounds::exact(table.entry_count());
     let low = table.rank_bounds(&bounds.from);
@@ -98,7 +98,7 @@ fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &KeyBounds, at: Sequence)
     Ok(count)
 }
 
-/// False: no key lies in the range.
+/// Whether a range may contain a key. False proves that it contains none.
 pub(crate) fn may_contain_range(tree: &OpenTree, bounds: &KeyBounds) -> Result<bool> {
     let Some(range) = bounds.closed() else { return Ok(false) };
     let version = tree.current.hold();
@@ -110,7 +110,7 @@ pub(crate) fn may_contain_range(tree: &OpenTree, bounds: &KeyBounds) -> Result<b
     Ok(may_be_in_runs(tree, &version, bounds, &answer))
 }
 
-/// As above, for each of the ranges.
+/// As `may_contain_range`, for each of the ranges.
 pub(crate) fn multi_may_contain(tree: &OpenTree, all: &[KeyBounds]) -> Result<Vec<bool>> {
     let version = tree.current.hold();
     tree.check_open()?;
@@ -142,7 +142,8 @@ fn is_in_memory(version: &Version, bounds: &KeyBounds) -> Result<bool> {
     Ok(false)
 }
 
-/// What the guard has answered. The filter learns from a range that has nothing, as of a scan.
+/// Interprets the guard's answer. Notes an empty range, from which the filter learns, as a scan
+/// does.
 fn may_be_in_runs(
     tree: &OpenTree,
     version: &Version,
@@ -162,7 +163,7 @@ fn memtables(version: &Version) -> impl Iterator<Item = &Arc<Memtable>> {
     std::iter::once(&version.active.memtable).chain(sealed)
 }
 
-/// The tables whose bounds meet the range.
+/// Iterates over the tables whose key ranges meet the bounds.
 fn tables<'v>(version: &'v Version, bounds: &'v KeyBounds) -> impl Iterator<Item = &'v RunTable> {
     version.runs.iter().flat_map(|placed| placed.run.within(bounds))
 }

@@ -1,13 +1,13 @@
-//! A get: memtables, then the guard, then the candidate runs from new to old, each block read at
-//! once.
+//! A get: asks the memtables, then the guard, then the candidate runs from new to old. Blocks are
+//! read synchronously.
 //! ```text
 //! pin version -> take sequence number -> memtables -> guard -> tables -> blocks
 //!                                                   `-- read/lookup.rs --'
 //! get_if_cached: the same, up to the first block that is not in the cache
 //! ```
 //! Invariant (ordering rule 2): the version is pinned before the sequence number is taken. A merge
-//! that dropped an entry counted the number that was visible then. So a read that pins a version
-//! with its output takes a number that is not smaller.
+//! keeps what is visible at the newest sequence number when it begins. So a read that pins a
+//! version with its output takes a number that is at least as large.
 
 use crate::entries::cursor::Reads;
 use crate::entries::entry::{Kind, Sequence};
@@ -21,7 +21,7 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::Version;
 
-/// The value of a key as of now.
+/// Returns the current value of a key.
 pub(crate) fn get(tree: &OpenTree, key: &[u8]) -> Result<Option<Value>> {
     tree.counters.gets.time(tree.timing(), || get_now(tree, key))
 }
@@ -34,7 +34,8 @@ fn get_now(tree: &OpenTree, key: &[u8]) -> Result<Option<Value>> {
     get_at(tree, &version, key, at)
 }
 
-/// The value of a key at a registered sequence number, or at one taken after `version` was pinned.
+/// Returns the value of a key at a sequence number. Requires: the number is registered, or was
+/// taken after `version` was pinned.
 pub(crate) fn get_at(
     tree: &OpenTree,
     version: &Version,
@@ -44,7 +45,7 @@ pub(crate) fn get_at(
     with_found((tree, version), key, at, |query, found, costs| tree.value_of(query, found, costs))
 }
 
-/// As `get_at`; the value is to be read in parts.
+/// As `get_at`, but returns a reader, which reads the value in parts.
 pub(crate) fn reader_at(
     tree: &OpenTree,
     version: &Version,
@@ -61,7 +62,7 @@ pub(crate) fn reader_at(
     })
 }
 
-/// Whether a key has a value now.
+/// Whether a key currently has a value.
 pub(crate) fn has(tree: &OpenTree, key: &[u8]) -> Result<bool> {
     tree.counters.gets.time(tree.timing(), || {
         let version = tree.current.pin();
@@ -69,7 +70,7 @@ pub(crate) fn has(tree: &OpenTree, key: &[u8]) -> Result<bool> {
     })
 }
 
-/// Whether a key had a value, at a number as for `get_at`. One that is apart is not read.
+/// Whether a key had a value, with `at` as for `get_at`. A value stored apart is not read.
 pub(crate) fn has_at(tree: &OpenTree, version: &Version, key: &[u8], at: Sequence) -> Result<bool> {
     let found = with_found((tree, version), key, at, |query, found, costs| {
         let found = match found.kind {
@@ -82,7 +83,7 @@ pub(crate) fn has_at(tree: &OpenTree, version: &Version, key: &[u8], at: Sequenc
     Ok(found?.is_some())
 }
 
-/// As `get`, if the disk need not be read. None: it need. Then nothing is counted, as if the key
+/// As `get`, if the disk need not be read. Otherwise returns None and counts nothing, as if the key
 /// had not been asked for.
 pub(crate) fn get_if_cached(tree: &OpenTree, key: &[u8]) -> Option<Result<Option<Value>>> {
     tree.counters.gets.time(tree.timing(), || {
@@ -92,7 +93,7 @@ pub(crate) fn get_if_cached(tree: &OpenTree, key: &[u8]) -> Option<Result<Option
     })
 }
 
-/// As `get_at`, if the disk need not be read.
+/// As `get_at`, if the disk need not be read. Otherwise returns None.
 pub(crate) fn get_cached_at(
     tree: &OpenTree,
     version: &Version,
@@ -108,7 +109,7 @@ pub(crate) fn get_cached_at(
         Some(found) => Some(found),
         None => find_cached(query, &mut costs)?,
     };
-    // What is elsewhere is read there: operands with what is below them, and values apart.
+    // These need further reads: operands need the entries below them, and values apart their files.
     if found.as_ref().is_some_and(|found| found.kind == Kind::Merge || found.kind.is_apart()) {
         return None;
     }
@@ -117,7 +118,7 @@ pub(crate) fn get_cached_at(
     Some(value)
 }
 
-/// Looks a key up in the runs. None: a block is missing that it needs.
+/// Looks a key up in the runs. Returns None if it needs a block that is not cached.
 fn find_cached(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Option<Option<Found>> {
     let answer = query.ask_guard();
     if answer.is_nowhere() {
@@ -132,11 +133,11 @@ fn find_cached(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Option<Opti
     });
     let found = found.ok()?;
     count_reads(costs, &reads);
-    // An error is one of reading, and nothing was read.
+    // Only reading can fail, and nothing was read.
     lookup.end(Ok(found), costs).ok()
 }
 
-/// Looks a key up, and makes something of what was found.
+/// Looks a key up, and passes what was found to `make`.
 #[inline(always)]
 fn with_found<T>(
     (tree, version): (&OpenTree, &Version),
@@ -162,7 +163,7 @@ fn with_found<T>(
 
 fn get_in_runs(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Result<Option<Found>> {
     let answer = query.ask_guard();
-    // Most misses end here: nothing is set up for them.
+    // Most misses end here, before a lookup is set up.
     if answer.is_nowhere() {
         query.count_nowhere(&answer, costs);
         return Ok(None);

@@ -1,11 +1,11 @@
 //! A batch that can be read before it is written.
 //! ```text
 //! writes    a key's last one, and operands  b: put   d: delete   k: put, merge, merge
-//! deleted   ranges that do not touch        [c, f)   [m, t)
-//! a key     its write, else in a range?     else what the store has
+//! deleted   disjoint ranges                 [c, f)   [m, t)
+//! a key     its write; else: is it in a deleted range?; else the value in the store
 //! ```
-//! Invariant: of a range that is deleted, only later writes of its keys are kept. So the batch is
-//! its ranges, then its writes.
+//! Invariant: of the keys in a deleted range, only writes after the deletion are kept. So the batch
+//! is equivalent to its range deletions followed by its writes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -21,14 +21,14 @@ use crate::read::batch_scan::{BatchScan, Writes};
 use crate::read::scan::Scan;
 use crate::read::scan_direction::Direction;
 
-/// What is read beneath a batch: a store as it is now, or a snapshot of it.
+/// What can be read beneath a batch: the current state of a store, or a snapshot.
 pub trait Readable {
-    /// The value of a key; None if it has none.
+    /// Returns the value of a key, or None if it has none.
     fn value_of(&self, key: &[u8]) -> Result<Option<Value>>;
-    /// The keys of a range and their values.
+    /// Returns a scan of the entries of a range.
     fn scan_of(&self, bounds: KeyBounds) -> Scan;
-    /// What its merge operator makes of operands of a key, oldest first, and of the value below
-    /// them. What is read through others has no operator of its own: an error.
+    /// Returns what the merge operator makes of a key's operands, oldest first, and of the value
+    /// below them. The default implementation has no operator, and returns an error.
     fn merged_of(
         &self,
         key: &[u8],
@@ -60,8 +60,9 @@ impl<T: Readable + ?Sized> Readable for &T {
     }
 }
 
-/// Writes that are read, over a store or a snapshot, before they are applied together. (RocksDB
-/// calls it a write batch with an index.) A write takes time by the logarithm of their number.
+/// A batch that can be read, on top of a store or a snapshot, before it is applied as a whole.
+/// (RocksDB calls this a write batch with index.) A write takes time logarithmic in the number of
+/// writes.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -81,23 +82,23 @@ impl<T: Readable + ?Sized> Readable for &T {
 #[derive(Clone, Debug, Default)]
 pub struct IndexedBatch {
     writes: BTreeMap<Vec<u8>, KeyWrites>,
-    /// Where deleted ranges begin and end.
+    /// Deleted ranges: each begin, with its end.
     deleted: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// The first range that ends before it begins: writing the batch is an error.
+    /// The first range that ends before it begins. It makes writing the batch fail.
     inverted: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What is written of one key.
+/// The writes of one key.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyWrites {
     base: Base,
-    /// What is merged into that, oldest first.
+    /// Operands merged into the base, oldest first.
     operands: Vec<Arc<[u8]>>,
 }
 
 #[derive(Clone, Debug)]
 enum Base {
-    /// What is beneath the batch.
+    /// The value beneath the batch.
     Beneath,
     Deleted,
     Put(Put),
@@ -110,13 +111,13 @@ impl Base {
 }
 
 impl KeyWrites {
-    /// Whether what is beneath the batch counts.
+    /// Whether the value beneath the batch matters.
     pub(crate) fn needs_beneath(&self) -> bool {
         matches!(self.base, Base::Beneath)
     }
 
-    /// The key's value then. `beneath`: that of what is beneath the batch, if that counts.
-    /// `merged`: what the operator makes of operands.
+    /// Returns the key's value once the batch is written. `beneath`: the value beneath the batch,
+    /// if that matters. `merged`: applies the merge operator.
     pub(crate) fn value(
         &self,
         beneath: Option<Value>,
@@ -136,7 +137,7 @@ impl KeyWrites {
     }
 }
 
-/// A value that is set.
+/// A put.
 #[derive(Clone, Debug)]
 struct Put {
     value: Arc<[u8]>,
@@ -151,7 +152,7 @@ enum Kept {
 }
 
 impl IndexedBatch {
-    /// A batch without writes.
+    /// Returns an empty batch.
     pub fn new() -> Self {
         Self::default()
     }
@@ -161,7 +162,7 @@ impl IndexedBatch {
         self.set(key.as_ref(), value.as_ref(), Kept::Ever)
     }
 
-    /// As [`Batch::put_ttl`]. Here it has its value all the while.
+    /// As [`Batch::put_ttl`]. In this batch the value does not expire.
     pub fn put_ttl(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -171,7 +172,7 @@ impl IndexedBatch {
         self.set(key.as_ref(), value.as_ref(), Kept::For(ttl))
     }
 
-    /// As [`Batch::put_with_expiry`]. Here it has its value all the while.
+    /// As [`Batch::put_with_expiry`]. In this batch the value does not expire.
     pub fn put_with_expiry(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -181,7 +182,7 @@ impl IndexedBatch {
         self.set(key.as_ref(), value.as_ref(), Kept::Until(expiry))
     }
 
-    /// Removes a key. No error if it is not there.
+    /// Deletes a key. It is no error if the key does not exist.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.writes.insert(key.as_ref().to_vec(), Base::Deleted.alone());
         self
@@ -216,7 +217,7 @@ impl IndexedBatch {
         let within = self.writes.range(from.clone()..to.clone());
         let overwritten: Vec<Vec<u8>> = within.map(|(key, _)| key.clone()).collect();
         overwritten.iter().for_each(|key| drop(self.writes.remove(key)));
-        // Ranges that it touches become one with it.
+        // Ranges that touch it are joined with it.
         while let Some((start, end)) = self.deleted.range(..=to.clone()).next_back()
             && *end >= from
         {
@@ -229,7 +230,7 @@ impl IndexedBatch {
         self
     }
 
-    /// The value of a key once the batch is written to what is read beneath it.
+    /// Returns the value that a key will have once the batch is written on top of `beneath`.
     pub fn get(&self, beneath: &impl Readable, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
         let Some(written) = self.write_of(key) else { return beneath.value_of(key) };
@@ -237,13 +238,13 @@ impl IndexedBatch {
         written.value(below, |existing, operands| beneath.merged_of(key, existing, operands))
     }
 
-    /// The keys of a range and their values once the batch is written to what is read beneath it.
+    /// Returns a scan of a range as it will be once the batch is written on top of `beneath`.
     pub fn range(&self, beneath: &impl Readable, bounds: impl Into<KeyBounds>) -> BatchScan<'_> {
         let bounds = bounds.into();
         BatchScan::new(Writes::Borrowed(self), beneath.scan_of(bounds.clone()), bounds)
     }
 
-    /// How many writes it is: a range that is deleted is one, and so is each operand.
+    /// Returns the number of writes. A range deletion counts as one, and so does each operand.
     pub fn len(&self) -> usize {
         let operands: usize = self.writes.values().map(|written| written.operands.len()).sum();
         let alone = self.writes.values().filter(|written| written.needs_beneath()).count();
@@ -255,12 +256,12 @@ impl IndexedBatch {
         self.writes.is_empty() && self.deleted.is_empty()
     }
 
-    /// Forgets its writes.
+    /// Discards all writes.
     pub fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// The next key within bounds that is written, from the front or from the back.
+    /// Returns the next written key within bounds, from the front or from the back.
     pub(crate) fn next_write(
         &self,
         bounds: &KeyBounds,
@@ -279,13 +280,13 @@ impl IndexedBatch {
         Some((key, write))
     }
 
-    /// What the batch makes of a key. None: nothing.
+    /// Returns the batch's write of a key, if it has one.
     pub(crate) fn write_of(&self, key: &[u8]) -> Option<&KeyWrites> {
         const DELETED: &KeyWrites = &KeyWrites { base: Base::Deleted, operands: Vec::new() };
         self.writes.get(key).or_else(|| self.deleted_around(key).map(|_| DELETED))
     }
 
-    /// The deleted range that a key is in.
+    /// Returns the deleted range that covers a key.
     pub(crate) fn deleted_around(&self, key: &[u8]) -> Option<(&[u8], &[u8])> {
         let before = (Bound::Unbounded, Bound::Included(key));
         let (from, to) = self.deleted.range::<[u8], _>(before).next_back()?;

@@ -1,16 +1,16 @@
-//! A point lookup, step by step: what single gets, many at once and the queue share.
+//! A point lookup as a sequence of steps, shared by single gets, multi-gets and the queue.
 //! ```text
 //! memtables -> guard -> Table --> Fences(table) --> Block(table, 7) --> found
 //!                        ^   \                       ^             |
 //!                        |    '-> nothing            '- next block -+
 //!                        '------------- not in this table ---------'
-//! get         reads each block at once
-//! multi_get   takes steps of many keys in turns, and asks ahead for the memory that they need
-//! queue       puts the lookup aside until a block has come
-//! deleted     ranges, in memory: runs whose entries they hide are not searched
+//! get         reads each block synchronously
+//! multi_get   interleaves the steps of many keys, and prefetches the memory that they need
+//! queue       suspends the lookup until a block has arrived
+//! deleted     range tombstones, in memory: runs whose entries they all hide are not searched
 //! ```
-//! Invariant: the same steps are taken and counted, whatever drives them. Drivers count what they
-//! read.
+//! Invariant: the steps, and the counters they update, do not depend on the driver. Drivers count
+//! what they read.
 
 use std::ops::ControlFlow;
 
@@ -30,7 +30,7 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};
 use crate::tree::version::Version;
 
-/// The question for a key in a version, as of a sequence number.
+/// The query for a key in a version, as of a sequence number.
 #[derive(Clone, Copy)]
 pub(crate) struct PointQuery<'v, 'k> {
     pub(crate) version: &'v Version,
@@ -38,43 +38,43 @@ pub(crate) struct PointQuery<'v, 'k> {
     pub(crate) at: Sequence,
 }
 
-/// A lookup among the version's runs, from new to old.
+/// A lookup in the version's runs, from new to old.
 pub(crate) struct Lookup<'v, 'k> {
     pub(crate) query: PointQuery<'v, 'k>,
-    /// None: the lookup was put aside, and has not come to another table since.
+    /// The guard's answer. None: the lookup was suspended, and has not reached another table since.
     answer: Option<Answer<'k>>,
     progress: Progress,
 }
 
-/// How far a lookup has come, without what it borrows.
+/// The progress of a lookup, without what it borrows.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// The newest deletion of a range that is in force for the key: older runs need not be looked
-    /// at.
+    /// The newest range tombstone that covers the key and is visible. Older runs need not be
+    /// searched.
     deleted: Option<Sequence>,
-    /// Runs that were looked at, newest first.
+    /// Runs that were considered, newest first.
     looked_at: usize,
-    /// Tables of these whose keys are around it, and of those the ones that may have it.
+    /// Of these runs: the tables whose key range has the key, and those of them that may hold it.
     asked: u64,
     searched: u64,
-    /// As of when the lookup was put aside.
+    /// Guard probes before the lookup was suspended.
     probes: u64,
     search: TableSearch,
 }
 
-/// What a lookup does next.
+/// The next step of a lookup.
 #[derive(Clone, Copy)]
 pub(crate) enum Step<'v> {
-    /// It looks for the next table that may have the key.
+    /// Find the next table that may hold the key.
     Table,
-    /// It asks the fences of a table.
+    /// Ask the fence pointers of a table.
     Fences(&'v Arc<Table>),
-    /// It searches a block of a table, which it is to be given.
+    /// Search a block of a table. The driver supplies the block.
     Block(&'v Arc<Table>, usize),
 }
 
 impl<'k> PointQuery<'_, 'k> {
-    /// What memtables say of the key. None: the runs are to be asked.
+    /// Looks the key up in the memtables. None: the runs must be asked.
     #[inline]
     pub(crate) fn in_memory(&self) -> Option<Found> {
         let PointQuery { version, key, at } = *self;
@@ -83,14 +83,14 @@ impl<'k> PointQuery<'_, 'k> {
         in_active.or_else(|| version.sealed.iter().find_map(|sealed| sealed.memtable.get(key, at)))
     }
 
-    /// What the version's guard says of the key.
+    /// Asks the version's guard for the key.
     #[inline]
     pub(crate) fn ask_guard(&self) -> Answer<'k> {
         self.version.guard.ask(&Query::Point(self.key))
     }
 
-    /// Adds what a lookup costs that ends with the guard's answer. Requires: no run may have the
-    /// key. (A deletion of a range around it changes nothing then.)
+    /// Adds the costs of a lookup that ends with the guard's answer. Requires: no run may hold the
+    /// key. (A range tombstone over the key makes no difference then.)
     #[inline]
     pub(crate) fn count_nowhere(&self, answer: &Answer<'_>, costs: &mut QueryStats) {
         costs.reached_runs += 1;
@@ -98,7 +98,7 @@ impl<'k> PointQuery<'_, 'k> {
         costs.true_negatives += self.version.runs.len() as u64;
     }
 
-    /// Counts a get.
+    /// Counts a get with these costs.
     pub(crate) fn count(&self, tree: &OpenTree, costs: &QueryStats) {
         let before = tree.counters.queried(QueryKind::Point, costs);
         if costs.reached_runs > 0 && costs.true_positives == 0 {
@@ -116,7 +116,7 @@ impl<'k> PointQuery<'_, 'k> {
 }
 
 impl<'v, 'k> Lookup<'v, 'k> {
-    /// Before all tables. Requires: the version's guard has given the answer.
+    /// Begins a lookup, before the first table. Requires: `answer` is from the version's guard.
     #[inline]
     pub(crate) fn new(query: PointQuery<'v, 'k>, answer: Answer<'k>) -> Self {
         let PointQuery { version, key, at } = query;
@@ -126,12 +126,12 @@ impl<'v, 'k> Lookup<'v, 'k> {
         Lookup { query, answer: Some(answer), progress }
     }
 
-    /// Goes on with a lookup that was put aside. Requires: the query is the same.
+    /// Resumes a suspended lookup. Requires: the query is the same.
     pub(crate) fn resume(query: PointQuery<'v, 'k>, progress: Progress) -> Self {
         Lookup { query, answer: None, progress }
     }
 
-    /// Puts the lookup aside.
+    /// Suspends the lookup.
     pub(crate) fn into_progress(self) -> Progress {
         Progress { probes: self.probes(), ..self.progress }
     }
@@ -142,7 +142,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
         self.answer.as_ref().map_or(probes, |answer| answer.probes(asked))
     }
 
-    /// Looks for the next table that may have the key. None: there is none, and nothing was found.
+    /// Finds the next table that may hold the key. None: there is none, so the key was not found.
     #[inline(always)]
     pub(crate) fn next_table(&mut self) -> Option<Step<'v>> {
         if self.answer.is_none() {
@@ -172,7 +172,8 @@ impl<'v, 'k> Lookup<'v, 'k> {
         self.answer = Some(self.query.ask_guard());
     }
 
-    /// Asks fences for the first block that may have the key. Requires: the table is the step's.
+    /// Asks the fence pointers for the first block that may hold the key. Requires: `table` is that
+    /// of the current step.
     #[inline(always)]
     pub(crate) fn ask_fences(&mut self, table: &'v Arc<Table>) -> Step<'v> {
         match self.progress.search.begin(table, self.query.key) {
@@ -181,7 +182,8 @@ impl<'v, 'k> Lookup<'v, 'k> {
         }
     }
 
-    /// Searches a block. Break: that was found. Requires: table and block are the step's.
+    /// Searches a block. Breaks with the entry if it was found. Requires: `table` and `block` are
+    /// those of the current step.
     #[inline]
     pub(crate) fn saw(
         &mut self,
@@ -196,7 +198,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
         }
     }
 
-    /// Takes all steps from one on, as far as there are blocks for them.
+    /// Runs all steps from `step` on, until a block is not available.
     #[inline(always)]
     pub(crate) fn run<E>(
         &mut self,
@@ -218,8 +220,8 @@ impl<'v, 'k> Lookup<'v, 'k> {
         }
     }
 
-    /// Ends the lookup: adds what it has cost beside reads, and gives what was found in tables
-    /// unless a deletion of a range is newer.
+    /// Ends the lookup: adds its costs except for reads. Returns what was found in tables, or a
+    /// newer range tombstone instead.
     #[inline]
     pub(crate) fn end(
         &self,
@@ -240,7 +242,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
     }
 }
 
-/// Adds what was read to a query's costs.
+/// Adds reads to the costs of a query.
 pub(crate) fn count_reads(costs: &mut QueryStats, reads: &Reads) {
     costs.blocks_read += reads.blocks;
     costs.disk_reads += reads.disk_reads;

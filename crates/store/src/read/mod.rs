@@ -1,4 +1,4 @@
-//! Answers. Nothing here changes the store, or names `write`.
+//! Reads: gets, scans, queues, change feeds. Nothing here changes the store, or uses `write`.
 
 pub(crate) mod batch_scan;
 pub(crate) mod changes;

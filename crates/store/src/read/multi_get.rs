@@ -1,19 +1,19 @@
-//! Many gets at once, all of them at one sequence number.
+//! Many gets as one operation, all at one sequence number.
 //! ```text
 //! keys -> memtables -> guard, a batch -> candidate tables --.
 //!                                                            v
 //! round    fences of 16 keys ~~> slots of the cache ~~> blocks
 //!          --> found, or the next block, or the next table
 //!                                                \-> missing blocks of all keys,
-//!     a read for each file --^
-//! values apart, once all keys were found: in the order of their places, told of ahead
+//!     one read per file ----^
+//! values apart, once all keys were found: read in the order of their places, with read-ahead
 //! ```
-//! A get waits for memory again and again, each time for what it has just learnt the place of. Here
-//! each step is taken by a group of keys, and what the next one reads is asked for (`~~>`) without
-//! waiting. Rounds go on until every key was found or has no table left.
+//! A single get waits for memory again and again, since each access depends on the one before it.
+//! Here each step is done for a group of keys, and the memory of the next step is prefetched
+//! (`~~>`). Rounds continue until every key was found or has no table left.
 //!
-//! Invariant: a key's answer, and what is counted for it, are those of a get at the same sequence
-//! number. But a block that several keys miss in one round is read once.
+//! Invariant: a key's answer and its counters are those of a get at the same sequence number. But a
+//! block that several keys miss in one round is read once.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -36,19 +36,20 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};
 use crate::tree::version::Version;
 
-/// Keys whose next step is taken together: their reads are about as many as a tree has under way.
+/// Keys whose next step is done together: about as many as a processor core has memory reads in
+/// flight.
 pub(crate) const GROUP: usize = 16;
-/// Keys of a batch: more are answered one batch after the other, so that blocks in hand do not fill
-/// the memory.
+/// Keys of a batch. Larger requests are answered batch by batch, so that the blocks in use do not
+/// fill the memory.
 const BATCH: usize = 1024;
-/// Cache lines of a value that are asked for: those of most values.
+/// Cache lines of a value that are prefetched: enough for most values.
 const VALUE_LINES: usize = 3;
-/// Values that queues read ahead at once, past the cache of the system.
+/// Values that queues read ahead at once, bypassing the system's page cache.
 const COMING_MAX: usize = 16;
 
 type Answer = Result<Option<Value>>;
 
-/// The values of keys as of now.
+/// Returns the current values of keys.
 pub(crate) fn multi_get(tree: &OpenTree, keys: &[&[u8]]) -> Vec<Answer> {
     let version = tree.current.pin();
     tree.env.pauses.at(PausePoint::GetPinned);
@@ -56,7 +57,8 @@ pub(crate) fn multi_get(tree: &OpenTree, keys: &[&[u8]]) -> Vec<Answer> {
     multi_get_at(tree, &version, keys, at)
 }
 
-/// The values of keys at a registered sequence number, or at one taken after `version` was pinned.
+/// Returns the values of keys at a sequence number. Requires: the number is registered, or was
+/// taken after `version` was pinned.
 pub(crate) fn multi_get_at(
     tree: &OpenTree,
     version: &Version,
@@ -79,7 +81,7 @@ pub(crate) fn multi_get_at(
     answers
 }
 
-/// Appends all values; the length of each.
+/// Appends all values to a buffer. Returns the length of each.
 pub(crate) fn packed(answers: Vec<Answer>, values: &mut Vec<u8>) -> Result<Vec<Option<usize>>> {
     let answers = answers.into_iter().collect::<Result<Vec<_>>>()?;
     values.reserve(answers.iter().flatten().map(|value| value.len()).sum());
@@ -92,7 +94,7 @@ pub(crate) fn packed(answers: Vec<Answer>, values: &mut Vec<u8>) -> Result<Vec<O
     Ok(lens.collect())
 }
 
-/// Keys that are looked for together.
+/// Keys that are looked up together.
 struct Batch<'v, 'a> {
     tree: &'v OpenTree,
     version: &'v Version,
@@ -100,35 +102,35 @@ struct Batch<'v, 'a> {
     answers: &'a mut [Answer],
     costs: QueryStats,
     reads: Reads,
-    /// Questions before the batch.
+    /// Point queries counted before the batch.
     before: u64,
-    /// Places of keys, and where their values are: those are read last.
+    /// Places of keys, and references to their values, which are read last.
     apart: Vec<(usize, Value)>,
 }
 
-/// A key that is looked for in tables.
+/// A key that is being looked up in tables.
 struct Search<'v, 'k> {
-    /// Among the keys of the batch.
+    /// Its place among the keys of the batch.
     place: usize,
     lookup: Lookup<'v, 'k>,
-    /// None: it has ended.
+    /// None: the search has ended.
     step: Option<Step<'v>>,
 }
 
-/// A block that the cache has not, and the place of the search that needs it.
+/// A block that is not cached, and the place of the search that needs it.
 struct Missing<'v> {
     table: &'v Arc<Table>,
     number: usize,
     place: usize,
 }
 
-/// Values apart that are read ahead, in the order in which they are needed.
+/// Values apart whose read-ahead was requested, in the order in which they are needed.
 #[derive(Default)]
 struct ToldValues {
-    /// The bytes of each, and its read, if a queue reads it.
+    /// The size of each value, and its read if a queue does it.
     values: VecDeque<(u64, Option<PendingRead>)>,
     bytes: u64,
-    /// How many queues read.
+    /// How many of them queues are reading.
     coming: usize,
 }
 
@@ -143,7 +145,7 @@ impl ToldValues {
         self.values.push_back((bytes, coming));
     }
 
-    /// The read of the first one, if there is a first one and a queue reads it.
+    /// Takes the first value off. Returns its read, if a queue does it.
     fn pop(&mut self) -> Option<PendingRead> {
         let (bytes, coming) = self.values.pop_front()?;
         self.bytes -= bytes;
@@ -169,7 +171,8 @@ impl<'v> Batch<'v, '_> {
         self.tree.counters.queried(QueryKind::Point, &self.costs);
     }
 
-    /// Asks memory and guard for at most [`GROUP`] keys, the first of which is at `first`.
+    /// Looks up at most [`GROUP`] keys in memtables and guard. `first` is the place of the first
+    /// one.
     fn begin<'k>(&mut self, first: usize, keys: &[&'k [u8]], searches: &mut Vec<Search<'v, 'k>>) {
         let (version, at) = (self.version, self.at);
         let (mut places, mut waiting) = ([0; GROUP], [&[][..]; GROUP]);
@@ -226,7 +229,7 @@ impl<'v> Batch<'v, '_> {
         }
     }
 
-    /// Asks fences which block may have the key, and for its slot in the cache.
+    /// Asks the fences which block may hold the key, and prefetches its slot in the cache.
     fn find_block(&mut self, search: &mut Search<'v, '_>) {
         while let Some(Step::Fences(table)) = search.step {
             let next = search.lookup.ask_fences(table);
@@ -242,7 +245,7 @@ impl<'v> Batch<'v, '_> {
         self.go_on(search, next);
     }
 
-    /// Finds the next table, if that is the next step; where there is none, the search ends.
+    /// Finds the next table if that is the next step. If there is none, the search ends.
     fn go_on(&mut self, search: &mut Search<'v, '_>, next: ControlFlow<Found, Step<'v>>) {
         let (step, found) = match next {
             ControlFlow::Continue(Step::Table) => (search.lookup.next_table(), None),
@@ -255,7 +258,7 @@ impl<'v> Batch<'v, '_> {
         }
     }
 
-    /// Reads the blocks that some keys need and the cache has not, each of them once.
+    /// Reads the blocks that searches need and that are not cached, each of them once.
     #[cold]
     fn read_missing(&mut self, searches: &mut [Search<'v, '_>], mut missing: Vec<Missing<'v>>) {
         missing.sort_unstable_by_key(|Missing { table, number, place }| {
@@ -269,8 +272,7 @@ impl<'v> Batch<'v, '_> {
             for Missing { number, place, .. } in of_file {
                 let search = &mut searches[*place];
                 let read = numbers.binary_search(number).ok().and_then(|at| blocks[at].clone());
-                // What could not be read with the others is read alone, and says itself what is
-                // wrong with it.
+                // A block that failed in the joint read is read alone, which reports its own error.
                 let alone = || table.missing_block(*number, &mut self.reads);
                 match read.map_or_else(alone, Ok) {
                     Ok(block) => self.search_block(search, table, block),
@@ -283,19 +285,19 @@ impl<'v> Batch<'v, '_> {
         }
     }
 
-    /// Notes what was found in tables for a key.
+    /// Ends a search with what was found in tables.
     fn end(&mut self, place: usize, lookup: &Lookup<'v, '_>, found: Result<Option<Found>>) {
         let found = self.count(lookup.query, |costs| lookup.end(found, costs));
         self.settle(place, lookup.query, found);
     }
 
-    /// Answers for a key, unless its value is apart.
+    /// Sets the answer for a key, unless its value is stored apart.
     #[inline]
     fn settle(&mut self, place: usize, query: PointQuery<'_, '_>, found: Result<Option<Found>>) {
         self.answers[place] = match found {
             Ok(Some(found)) if found.kind.is_apart() => return self.put_aside(place, found),
             Ok(Some(found)) => {
-                // Whoever asked reads it when all keys were found.
+                // The caller reads the value once all keys are done.
                 prefetch_lines::<u8>(&found.value, 0, VALUE_LINES);
                 self.tree.value_of(query, found, &mut self.costs)
             }
@@ -313,8 +315,8 @@ impl<'v> Batch<'v, '_> {
         self.apart.extend(stored.map(|stored| (place, stored)));
     }
 
-    /// Reads values apart in the order of their places. While one is read the system, or queues,
-    /// read the next ones ahead.
+    /// Reads the values apart in the order of their places. Meanwhile the system, or queues, read
+    /// the next ones ahead.
     #[cold]
     fn read_values(&mut self) {
         let tree = self.tree;
@@ -325,7 +327,7 @@ impl<'v> Batch<'v, '_> {
         let mut apart = std::mem::take(&mut self.apart);
         apart.sort_by_cached_key(|(_, stored)| place_of(stored));
         let mut apart = VecDeque::from(apart);
-        // Those that `apart` begins with.
+        // Read-ahead was requested for this many values at the front of `apart`.
         let mut told = ToldValues::default();
         while let Some((place, stored)) = apart.pop_front() {
             let coming = told.pop();
@@ -339,7 +341,7 @@ impl<'v> Batch<'v, '_> {
         }
     }
 
-    /// Counts one key. The guard `elastic` takes its sample of gets one by one.
+    /// Counts one key. The guard `elastic` samples gets one by one.
     #[inline]
     fn count<T>(&mut self, query: PointQuery<'_, '_>, add: impl FnOnce(&mut QueryStats) -> T) -> T {
         if self.tree.elastic.is_none() {

@@ -1,12 +1,14 @@
-//! The value of a key whose newest entry is an operand: all of its operands, down to a value.
+//! The value of a key whose newest entry is a merge operand: collects its operands, down to a
+//! value.
 //! ```text
 //! memtables   k 90 +1   k 80 +1     \
 //! runs, as the guard says  k 70 +1   >  from new to old    5, [+1, +1, +1] --> the operator
 //!                          k 60 put 5
-//! deleted     a range around k: what is older is not asked for
+//! deleted     a range around k: older entries are not read
 //! ```
-//! Invariant: numbers fall from entry to entry. One that does not fall is in what came before it:
-//! a merge has left its input over, and a repair has found it.
+//! Invariant: sequence numbers decrease from entry to entry. An entry whose number does not
+//! decrease is a duplicate, and is skipped. It is from an input that a merge left behind, and that
+//! a repair found again.
 
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Kind, Sequence};
@@ -22,8 +24,8 @@ use crate::tree::stats::QueryStats;
 use crate::tree::version::Version;
 
 impl OpenTree {
-    /// The value of what was found of a key, if it has one: it may be a deletion, or have expired.
-    /// What is read for it is added to the costs.
+    /// Returns the value of the entry that was found for a key. None: the entry is a deletion, or
+    /// has expired. Adds the reads that this takes to the costs.
     #[inline]
     pub(crate) fn value_of(
         &self,
@@ -36,7 +38,7 @@ impl OpenTree {
             Kind::PutWithExpiry => Ok(found.value.unless_expired(&*self.env.clock)),
             Kind::Delete | Kind::DeleteRange => Ok(None),
             Kind::Merge | Kind::PutApart | Kind::PutApartWithExpiry => {
-                // With costs of their own those of other reads stay in registers.
+                // Costs of its own, so that those of other reads stay in registers.
                 let (value, own) = self.value_elsewhere(query, found);
                 costs.add(&own);
                 value
@@ -44,7 +46,7 @@ impl OpenTree {
         }
     }
 
-    /// The value of what does not have it with its key.
+    /// Returns the value of an entry that does not hold it itself.
     #[cold]
     fn value_elsewhere(
         &self,
@@ -63,7 +65,8 @@ impl OpenTree {
         (value, costs)
     }
 
-    /// What the operator makes of a key's operands. Requires: its newest entry is one.
+    /// Returns what the merge operator makes of a key's operands. Requires: its newest entry is
+    /// one.
     #[cold]
     pub(crate) fn merged_value(
         &self,
@@ -71,7 +74,7 @@ impl OpenTree {
         costs: &mut QueryStats,
     ) -> Result<Value> {
         let mut history = History::default();
-        // Without an operator there is nothing to be read.
+        // Without an operator nothing needs to be read.
         if self.merge_operator.get().is_some() {
             history = History::read(query, &*self.env.clock, costs)?;
         }
@@ -84,7 +87,7 @@ impl OpenTree {
         Ok(Value::made(made, history.existing.as_ref().and_then(Value::expiry)))
     }
 
-    /// What the operator makes of operands, oldest first.
+    /// Applies the merge operator to operands, oldest first.
     pub(crate) fn merged(
         &self,
         key: &[u8],
@@ -96,18 +99,18 @@ impl OpenTree {
     }
 }
 
-/// What a reader sees of a key.
+/// The entries of a key that a reader sees.
 #[derive(Default)]
 struct History {
-    /// Newest first.
+    /// Operands, newest first.
     operands: Vec<Value>,
     /// The value below them, as it is stored.
     existing: Option<Value>,
-    /// Whether that is a reference.
+    /// Whether that value is a reference.
     is_apart: bool,
-    /// The newest deletion of a range around the key.
+    /// The newest range tombstone over the key.
     deleted: Option<Sequence>,
-    /// The number of the last entry.
+    /// The sequence number of the last entry.
     last: Option<Sequence>,
 }
 
@@ -142,7 +145,7 @@ impl History {
         Ok(history)
     }
 
-    /// Adds what a source has. False: older ones do not count.
+    /// Adds the entries of a source. Returns false if older sources do not count.
     fn add(
         &mut self,
         query: PointQuery<'_, '_>,
@@ -183,7 +186,7 @@ impl History {
     }
 }
 
-/// The newest deletion of a range around the key that its reader sees.
+/// Returns the newest range tombstone over the key that its reader sees.
 fn deleted(PointQuery { version, key, at }: PointQuery<'_, '_>) -> Option<Sequence> {
     let in_memory = memtables(version).map(|it| it.ranges().covering_tombstone(key, at)).max();
     in_memory.flatten().max(version.covering_tombstone(key, at))

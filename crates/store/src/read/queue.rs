@@ -1,15 +1,15 @@
-//! Queries under way: submitted one by one, answered as their reads complete.
+//! A queue of concurrent queries: submitted one by one, answered as their reads complete.
 //! ```text
 //! submit_get   -> memtables -> guard -> candidate table -> block in the cache?
 //!              -> entry, or the next block or table
 //!                                             ^                  | no
-//!                                             '-- checked block <- read  ..........  others go
-//!              -> value apart in the cache? -- no --> read, checked                  on meanwhile
-//! submit_range -> a scan; where it lacks a block, that is read, and the scan is asked again
+//!                                             '-- checked block <- read  ......  meanwhile, other
+//!              -> value apart in the cache? -- no --> read, checked              queries proceed
+//! submit_range -> a scan; if it lacks a block, that is read, and the scan is repeated
 //! ```
-//! Invariants: a query that was submitted is answered once. It sees the store as of its submission.
-//! A get pins its version and then takes its sequence number (ordering rule 2); a range registers
-//! one. Answers, counters and errors are those of [`Db::get`](crate::Keyspace::get) and
+//! Invariants: a submitted query is answered once, and sees the store as of its submission. A get
+//! pins its version and then takes its sequence number (ordering rule 2); a range registers one.
+//! Answers, counters and errors are those of [`Db::get`](crate::Keyspace::get) and
 //! [`Db::range`](crate::Keyspace::range).
 
 use std::collections::VecDeque;
@@ -28,32 +28,33 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 
-/// Values apart that are read at the same time take so many bytes at most. Others are read at once.
+/// Bytes of values apart that are read concurrently, at most. Further values are read
+/// synchronously.
 const AWAITED_BYTES_MAX: usize = 64 << 20;
 
-/// What a query was answered.
+/// The answer to a query.
 #[derive(Debug)]
 pub enum Answer {
-    /// Of a get: the value of the key; None if it has none.
+    /// To a get: the value of the key, or None if it has none.
     Value(Result<Option<Value>>),
-    /// Of a range: its first keys and their values.
+    /// To a range: its first entries.
     Entries(Result<Vec<KeyValue>>),
 }
 
-/// A query's answer, and the tag that it was submitted with.
+/// An answer, and the tag with which its query was submitted.
 #[derive(Debug)]
 pub struct Answered {
-    /// Whatever the caller tells its queries apart by.
+    /// The caller's tag, by which it tells its queries apart.
     pub tag: u64,
     /// The answer.
     pub answer: Answer,
 }
 
-/// Queries of one thread that are under way together. Answers come in the order in which they are
-/// complete. Dropping it gives up what is under way.
+/// Concurrent queries of one thread. Answers arrive in the order of completion. Dropping the queue
+/// abandons open queries.
 ///
-/// A query sees all writes that had returned when it was submitted, and none that began afterwards;
-/// in a queue of a snapshot, what that sees.
+/// A query sees all writes that returned before it was submitted, and none that began afterwards.
+/// In the queue of a snapshot, all queries see the snapshot.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -71,10 +72,10 @@ pub struct Answered {
 /// ```
 pub struct Queue {
     tree: Arc<OpenTree>,
-    /// Some: as of when all queries see the store.
+    /// Some: all queries read at this sequence number.
     at: Option<Registered>,
     reads: Box<dyn ReadQueue>,
-    /// Each with a read under way, whose tag is the place here.
+    /// Each has a read in progress, whose tag is the place in this list.
     searches: Vec<Option<Search>>,
     free: Vec<usize>,
     done: VecDeque<Answered>,
@@ -95,7 +96,7 @@ enum Query {
 }
 
 impl Query {
-    /// The file, and the place and the length of what it waits for.
+    /// Returns the file, the offset and the length of the read that the query waits for.
     fn place(&self) -> (Arc<dyn ReadAt>, u64, usize) {
         match self {
             Query::Get(_, wanted) | Query::Range(_, wanted) => {
@@ -114,33 +115,33 @@ impl Queue {
         Queue { tree: Arc::clone(tree), at, reads, searches, free, done, awaited_bytes: 0 }
     }
 
-    /// Asks for the value of a key.
+    /// Submits a get.
     pub fn submit_get(&mut self, key: impl AsRef<[u8]>, tag: u64) {
         let at = self.at.as_ref().map(Registered::sequence);
         let got = GetSearch::begin(&self.tree, key.as_ref(), at);
         self.get(tag, got);
     }
 
-    /// Asks for the first `limit` keys of a range and their values. For short ranges: all of the
-    /// answer is in memory before it is given.
+    /// Submits a scan of the first `limit` entries of a range. Meant for short ranges: the whole
+    /// answer is held in memory.
     pub fn submit_range(&mut self, bounds: impl Into<KeyBounds>, limit: usize, tag: u64) {
         let registered = self.at.clone().unwrap_or_else(|| self.tree.snapshots.register());
         let search = RangeSearch::new(registered, bounds.into(), limit);
         self.scan(tag, Box::new(search));
     }
 
-    /// Queries that were submitted and whose answers were not taken yet.
+    /// Returns the number of submitted queries whose answers were not taken yet.
     pub fn under_way(&self) -> usize {
         self.searches.len() - self.free.len() + self.done.len()
     }
 
-    /// The next answer, when there is one. None: nothing is under way.
+    /// Waits for the next answer. None: no query is open.
     #[must_use]
     pub fn wait(&mut self) -> Option<Answered> {
         self.take(true)
     }
 
-    /// An answer that is there already.
+    /// Returns an answer if one is ready, without waiting.
     #[must_use]
     pub fn poll(&mut self) -> Option<Answered> {
         self.take(false)
@@ -157,7 +158,7 @@ impl Queue {
         self.done.pop_front()
     }
 
-    /// Of a store that was closed, or in a child: why a query that is under way has no answer.
+    /// After the store was closed, or in a forked child: answers an open query with the error.
     fn refuse(&mut self) -> Option<Answered> {
         if let Some(answered) = self.done.pop_front() {
             return Some(answered);
@@ -173,7 +174,7 @@ impl Queue {
         Some(Answered { tag, answer })
     }
 
-    /// Has what a query waits for be read.
+    /// Submits the read that a query waits for.
     fn read(&mut self, tag: u64, query: Query) {
         let place = self.free.pop().unwrap_or_else(|| {
             self.searches.push(None);
@@ -184,7 +185,7 @@ impl Queue {
         self.searches[place] = Some(Search { tag, query });
     }
 
-    /// What a query waited for was read.
+    /// Continues a query with the bytes that were read for it.
     fn go_on(&mut self, place: usize, bytes: io::Result<ReadBuffer>) {
         let Search { tag, query } = self.searches[place].take().expect("a read is for a query");
         self.free.push(place);

@@ -1,13 +1,14 @@
-//! A get that is put aside while a block, or a value apart, is read.
+//! A get that is suspended while a block, or a value apart, is read.
 //! ```text
 //! begin ----> answer
 //!   '-> block 7 of a table -- read --> go_on(block) ----> answer
 //!                                             |-> the next block, or one of the next table
 //!                                             '-> a value apart -- read --> arrived -> answer
 //! ```
-//! Invariant: between two steps it holds its version, and no lock. The guard of a version always
-//! says the same of a key (`elastic` at least nothing false). So it is asked again where the search
-//! goes on, and counted once. Of a key with operands, what is below the newest one is read at once.
+//! Invariant: a suspended get holds its version, and no lock. A version's guard always gives the
+//! same answer for a key (`elastic` at least never a wrong exclusion). So the guard is asked again
+//! when the get resumes, but counted once. If the newest entry is an operand, older entries are
+//! read synchronously.
 
 use std::io;
 
@@ -28,7 +29,7 @@ use crate::tree::stats::QueryStats;
 use crate::tree::values_apart::{Apart, AwaitedValue};
 use crate::tree::version::Version;
 
-/// A get on its way.
+/// A get that waits for a block.
 pub(crate) struct GetSearch {
     key: Vec<u8>,
     version: Arc<Version>,
@@ -37,22 +38,22 @@ pub(crate) struct GetSearch {
     reads: Reads,
 }
 
-/// A get whose value is read.
+/// A get that waits for its value.
 pub(crate) struct ValueSearch {
     key: Vec<u8>,
     at: Sequence,
-    /// Let go of before the version: who was the last to hold a file tells that it is free.
+    /// Dropped before the version, since the last holder of a file reports that it is unused.
     awaited: AwaitedValue,
     version: Arc<Version>,
     costs: QueryStats,
 }
 
-/// How far a get has come.
+/// The state of a get after a step.
 pub(crate) enum Got {
     Answer(Result<Option<Value>>),
-    /// It is put aside until a block has come.
+    /// Suspended until a block has been read.
     Block(Box<GetSearch>, Wanted),
-    /// Or until its value has.
+    /// Suspended until the value has been read.
     Value(Box<ValueSearch>),
 }
 
@@ -60,7 +61,7 @@ pub(crate) enum Got {
 type Searched = (Result<Option<Found>>, QueryStats);
 
 impl GetSearch {
-    /// The value of a key at a registered sequence number; None: as of now.
+    /// Begins a get at a registered sequence number, or as of now if `at` is None.
     pub(crate) fn begin(tree: &OpenTree, key: &[u8], at: Option<Sequence>) -> Got {
         let version = tree.current.hold();
         if let Err(error) = tree.check_open() {
@@ -84,7 +85,7 @@ impl GetSearch {
         }
     }
 
-    /// Goes on with the block that it has waited for.
+    /// Resumes with the block that the get has waited for.
     pub(crate) fn go_on(
         mut self: Box<Self>,
         tree: &OpenTree,
@@ -114,12 +115,12 @@ impl GetSearch {
 }
 
 impl ValueSearch {
-    /// The file, and the place and the length of what it waits for.
+    /// Returns the file, the offset and the length of the value that is awaited.
     pub(crate) fn place(&self) -> (Arc<dyn ReadAt>, u64, usize) {
         self.awaited.place()
     }
 
-    /// The answer, with what was read there.
+    /// Returns the answer, given the bytes that were read.
     pub(crate) fn arrived(
         mut self: Box<Self>,
         tree: &OpenTree,
@@ -129,7 +130,7 @@ impl ValueSearch {
         self.answered(tree, value)
     }
 
-    /// The answer, with what is read now.
+    /// Returns the answer after reading the value synchronously.
     pub(crate) fn at_once(mut self: Box<Self>, tree: &OpenTree) -> Result<Option<Value>> {
         let value = tree.value_at_once(&self.awaited, &mut self.costs);
         self.answered(tree, value)
@@ -138,7 +139,7 @@ impl ValueSearch {
     fn answered(&self, tree: &OpenTree, value: Result<Value>) -> Result<Option<Value>> {
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         query.count(tree, &self.costs);
-        // It may have expired while it was read.
+        // The value may have expired while it was read.
         let is_left = |value: &Value| {
             value.expiry().is_none_or(|expiry| !expiry.has_come(tree.env.clock.since_epoch()))
         };
@@ -146,8 +147,8 @@ impl ValueSearch {
     }
 }
 
-/// Goes on from a step, for which a block may have been read, as far as blocks are in the cache. An
-/// error: how far that was, and the block that is missing.
+/// Runs a lookup from a step on, as long as its blocks are cached. The first block may be supplied
+/// by the caller. Otherwise returns the progress, and the block that is missing.
 #[expect(clippy::result_large_err, reason = "the caller puts it into the box of the search")]
 fn search<'v>(
     mut lookup: Lookup<'v, '_>,
@@ -155,7 +156,7 @@ fn search<'v>(
     reads: &mut Reads,
 ) -> std::result::Result<Searched, (Progress, Wanted)> {
     let found = lookup.run(step, |table, number| {
-        // What was read was counted when it was found missing.
+        // The block was counted when it was found missing.
         if let Some(block) = read.take() {
             return Ok(block);
         }
@@ -168,7 +169,7 @@ fn search<'v>(
     }
 }
 
-/// Adds up what the lookup has cost.
+/// Ends the lookup and adds up its costs.
 fn with_costs(lookup: &Lookup<'_, '_>, found: Result<Option<Found>>, reads: &Reads) -> Searched {
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = lookup.end(found, &mut costs);
@@ -176,7 +177,8 @@ fn with_costs(lookup: &Lookup<'_, '_>, found: Result<Option<Found>>, reads: &Rea
     (found, costs)
 }
 
-/// Makes a value of what was found, if it need not be read. What is answered is counted.
+/// Turns what was found into a value, or a search for its value if that must be read. Counts the
+/// query if it is answered.
 fn end(
     tree: &OpenTree,
     (key, version, at): (&[u8], Arc<Version>, Sequence),

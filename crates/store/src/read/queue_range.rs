@@ -1,10 +1,10 @@
-//! A short range that is scanned again when a block has come that it lacked.
+//! A short range that is scanned again whenever a missing block has been read.
 //! ```text
 //! scan -> answer
 //!   '-> lacks a block -- read --> scan, with all blocks that were read for it -> ...
 //! ```
-//! Invariant: each scan begins anew, at the sequence number that was registered at first. So any
-//! scan that lacks nothing has the answer; it alone is counted.
+//! Invariant: each scan starts over, at the sequence number that was registered at first. So a scan
+//! that lacks no block has the answer; only that scan is counted.
 
 use crate::entries::block::Block;
 use crate::entries::key_bounds::KeyBounds;
@@ -15,16 +15,16 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 
-/// A range that needs more blocks than this waits for the rest, one after the other.
+/// After this many scans, the range reads its remaining blocks synchronously.
 const SCANS_MAX: usize = 16;
 
-/// A range on its way.
+/// A range query that is in progress.
 pub(crate) struct RangeSearch {
     registered: Registered,
     bounds: KeyBounds,
     limit: usize,
     fetched: Arc<Fetched>,
-    /// How often it was scanned.
+    /// The number of scans so far.
     scans: usize,
 }
 
@@ -33,7 +33,7 @@ impl RangeSearch {
         RangeSearch { registered, bounds, limit, fetched: Arc::default(), scans: 0 }
     }
 
-    /// The answer, or the block that it needs.
+    /// Scans the range. Returns the answer, or the block that it lacks.
     pub(crate) fn scan(
         &mut self,
         tree: &Arc<OpenTree>,
@@ -54,12 +54,12 @@ impl RangeSearch {
         }
     }
 
-    /// A block that it needs cannot be read: the scan finds that out by itself.
+    /// A block cannot be read. The next scan reads synchronously and reports the error.
     pub(crate) fn give_up(&mut self) {
         self.scans = SCANS_MAX;
     }
 
-    /// A block that it needs has come.
+    /// Adds a block that has been read.
     pub(crate) fn arrived(&self, wanted: &Wanted, block: Block) {
         self.fetched.insert(wanted, block);
     }

@@ -1,10 +1,11 @@
 //! A scan: the entries of a range as of one moment, from either end.
 //! ```text
 //! [lower, end)   next() ->                          <- next_back()
-//!                lower moves up past what was given; end moves down to it
+//!                lower moves up past what was returned; end moves down to it
 //! ```
 //! Invariant (ordering rule 2): the sequence number is registered before a version is pinned, so
-//! any version serves it. When a merge has replaced the pinned one, the scan seeks in the newest.
+//! any version can serve it. Once a merge has replaced the pinned version, the scan seeks in the
+//! newest one.
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
@@ -22,20 +23,20 @@ use crate::tree::stats::{QueryKind, QueryStats};
 /// A key and its value.
 pub type KeyValue = (Vec<u8>, Value);
 
-/// The entries of a range in key order, as of the moment when the scan began, whatever is written
-/// meanwhile. From the front with `next`, from the back with `next_back` (and so `rev()`).
-/// After an error it ends.
+/// A scan over the entries of a range in key order. It sees the store as of the moment when it
+/// began, whatever is written meanwhile. `next` advances from the front, `next_back` (and `rev()`)
+/// from the back. The scan ends after an error.
 pub struct Scan {
     tree: Arc<OpenTree>,
     registered: Registered,
     bounds: KeyBounds,
-    /// Forward, and backward.
+    /// The forward and the backward side.
     sides: [Option<Side>; 2],
     ended: bool,
-    /// Some: it was asked before, and what it says now is not about all of its bounds.
+    /// Some after the first step: later results do not describe the bounds as a whole.
     kind: Option<QueryKind>,
     costs: QueryStats,
-    /// Some: it ends where it needs a block that is neither here nor in the cache.
+    /// Some: the scan ends where it needs a block that is neither in here nor in the cache.
     blocks: Option<Arc<Fetched>>,
     keys_only: bool,
 }
@@ -56,42 +57,43 @@ impl Scan {
         }
     }
 
-    /// Has it give the keys alone: all values are empty. It reads no value that is
-    /// [apart](crate::options::OptionValues::value_threshold), and asks no merge operator.
+    /// Makes the scan return keys only: all values are empty. It then reads no value [stored
+    /// apart](crate::options::OptionValues::value_threshold), and calls no merge operator.
     #[must_use]
     pub fn keys_only(mut self) -> Self {
         self.keys_only = true;
         self
     }
 
-    /// With blocks that were read for it; it reads no others.
+    /// Uses blocks that were read for the scan; it reads no others.
     #[must_use]
     pub(crate) fn with_blocks(mut self, blocks: Arc<Fetched>) -> Self {
         self.blocks = Some(blocks);
         self
     }
 
-    /// What it reads.
+    /// Returns the tree that is scanned.
     pub(crate) fn tree(&self) -> &OpenTree {
         &self.tree
     }
 
-    /// It counts for nothing: the query is asked again.
+    /// Drops the scan without counting it, since the query will be repeated.
     pub(crate) fn forget(mut self) {
         self.kind = None;
     }
 
-    /// As `next`, but the key is lent until the next call: nothing is allocated for it.
+    /// As `next`, but lends the key until the next call, which saves an allocation.
     pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         self.step_lent(Direction::Forward)
     }
 
-    /// Appends the next entries to a buffer until it has grown by `bytes`, but one at least: for
-    /// whoever pays for each call. How many they are; 0: there is none left. An entry is the length
-    /// of its key, that of its value, each in four bytes, the low one first; then both.
+    /// Appends the next entries to a buffer, until it has grown by `bytes`, but at least one: for
+    /// callers that pay a price per call. Returns the number of entries; 0 means that none is left.
+    /// The layout of an entry: key length and value length, each as four little-endian bytes, then
+    /// key and value.
     ///
     /// # Errors
-    /// As `next`; entries before the error are in the buffer, and the scan ends.
+    /// As `next`. Entries before the error are in the buffer, and the scan ends.
     pub fn next_packed(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<usize> {
         self.steps_packed(Direction::Forward, out, bytes)
     }
@@ -118,13 +120,13 @@ impl Scan {
         Ok(entries)
     }
 
-    /// As `next_back`, but the key is lent until the next call: nothing is allocated for it.
+    /// As `next_back`, but lends the key until the next call, which saves an allocation.
     pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         self.step_lent(Direction::Backward)
     }
 
-    /// Goes on from the front at `key`: `next` gives the first entry of the range that is neither
-    /// before it nor was given from the front. Costs a seek; of a key that was passed, nothing.
+    /// Moves the front forward to `key`: `next` then returns the first remaining entry at or after
+    /// `key`. Costs a seek. If the front is at or behind `key` already, this does nothing.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
         if *key > *self.bounds.from {
@@ -133,13 +135,13 @@ impl Scan {
         }
     }
 
-    /// Goes on from the back at `key`: `next_back` gives the last entry of the range that is
-    /// neither behind it nor was given from the back. Costs what [`seek`](Scan::seek) does.
+    /// Moves the back down to `key`: `next_back` then returns the last remaining entry at or before
+    /// `key`. Costs as much as [`seek`](Scan::seek).
     pub fn seek_back(&mut self, key: impl AsRef<[u8]>) {
         self.end_before(&successor(key.as_ref()));
     }
 
-    /// Goes on from the back before `end`.
+    /// Moves the back down to `end`, exclusive.
     pub(crate) fn end_before(&mut self, end: &[u8]) {
         if self.bounds.ends_after(end) {
             self.bounds.to = Some(end.to_vec());
@@ -147,14 +149,14 @@ impl Scan {
         }
     }
 
-    /// The next step of a direction begins anew at its end of the bounds.
+    /// Drops the side of a direction. Its next step seeks anew at that end of the bounds.
     fn leave(&mut self, direction: Direction) {
         if let Some(side) = self.sides[direction as usize].take() {
             side.add_costs(&mut self.costs);
         }
     }
 
-    /// Moves on: the entry, whose key is at that end of the bounds.
+    /// Moves on and returns the entry. Its key is lent from that end of the bounds.
     pub(crate) fn step_lent(&mut self, direction: Direction) -> Option<Result<(&[u8], Value)>> {
         match self.step(direction) {
             Ok(true) => {}
@@ -165,8 +167,8 @@ impl Scan {
         Some(Ok((passed(&self.bounds, direction), value)))
     }
 
-    /// Moves on: its side has the value then, and that end of the bounds the key. False: there is
-    /// none.
+    /// Moves on. Returns false if there is no entry left. Otherwise the side has its value, and
+    /// that end of the bounds its key.
     fn step(&mut self, direction: Direction) -> Result<bool> {
         if self.ended || self.bounds.closed().is_none() {
             return Ok(false);
@@ -187,7 +189,7 @@ impl Scan {
 
     fn try_step(&mut self, direction: Direction) -> Result<bool> {
         self.tree.check_open()?;
-        // A scan counts as closed if it has a bound at the far end of its first step.
+        // A scan counts as closed if there is a bound at the far end of its first step.
         let bounded = direction.far(&self.bounds).is_some();
         let kind = if bounded { QueryKind::ClosedSeek } else { QueryKind::OpenSeek };
         self.kind.get_or_insert(kind);

@@ -1,11 +1,10 @@
-//! The cursors that a scan goes through, as one type of known kinds: a step of one is no call
-//! through a table of functions, and what it does is known where it is taken.
+//! The cursors of a scan as one closed enum. So calls are dispatched statically and can be inlined.
 //! ```text
-//! memtable    the skip list's cursor
-//! run         the cursor of its table, of the block in that
-//! view        one over all runs
+//! memtable    the cursor of the skip list
+//! run         the cursor over the tables of a run
+//! view        a cursor over all runs
 //! ```
-//! Invariant: it answers as the cursor in it does.
+//! Invariant: it behaves as the cursor inside it.
 
 use crate::entries::cursor::{Cursor, Reads, RunsRead};
 use crate::entries::entry::{Entry, Sequence};
@@ -15,8 +14,7 @@ use crate::error::Result;
 use crate::files::run::RunCursor;
 use crate::guard::view_cursor::ViewCursor;
 
-/// A cursor of a scan. Those that are large are in places of their own: a scan moves them as it
-/// takes in more.
+/// A cursor of a scan. Large cursors are boxed, since a scan moves them when it adds sources.
 pub(crate) enum ScanCursor {
     Memtable(ListCursor),
     Run(Box<RunCursor>),
@@ -81,8 +79,8 @@ impl Cursor for ScanCursor {
         of_each!(self, cursor => cursor.ends_key_and_block())
     }
 
-    // A value that is written in a call is read in pieces of another size behind it, for which a
-    // processor waits.
+    // Inlined: a value that a call writes is read back in pieces of another size, which stalls the
+    // processor.
     #[inline(always)]
     fn value(&self) -> Value {
         of_each!(self, cursor => cursor.value())

@@ -1,12 +1,13 @@
-//! One direction of a scan: the cursors of memtables and runs as one, opened only when needed.
+//! One direction of a scan: merges the cursors of memtables and runs, and opens a run only when
+//! needed.
 //! ```text
-//! guard          next entry may be at or before the smallest key in hand -> position its runs
+//! guard          next entry may be at or before the smallest current key -> position its runs
 //!                one filter for all: its cursor     else: a bound for each run (read/scan_lazy.rs)
 //! heap           memtable, run, run                                     <- positioned sources
-//! waiting        run, run, run, ...                                     <- not touched yet
-//! deleted        [from, until): sources that have nothing newer go to its end at once
+//! waiting        run, run, run, ...                                     <- not read yet
+//! deleted        [from, until): a source without newer entries skips to the end of the range
 //! ```
-//! Invariant: before a key is given out, every run that may hold a key at or before it is
+//! Invariant: before a key is returned, every run that may hold a key at or before it is
 //! positioned. Ties count, because a newer run may hold a newer entry of the same key.
 
 use std::borrow::Cow;
@@ -38,7 +39,7 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::{HeldVersion, Holder, Version};
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,
@@ -46,7 +47,7 @@ pub(crate) enum Direction {
 }
 
 impl Direction {
-    /// The end of the bounds that is gone from. None: there is none.
+    /// Returns the bound at which the direction starts. None: there is none.
     fn near(self, bounds: &KeyBounds) -> Option<&[u8]> {
         match self {
             Direction::Forward => Some(&bounds.from),
@@ -54,7 +55,7 @@ impl Direction {
         }
     }
 
-    /// The end of the bounds that is gone to. None: there is none.
+    /// Returns the bound at which the direction ends. None: there is none.
     pub(crate) fn far(self, bounds: &KeyBounds) -> Option<&[u8]> {
         match self {
             Direction::Forward => bounds.to.as_deref(),
@@ -62,8 +63,8 @@ impl Direction {
         }
     }
 
-    /// Whether the bounds end before what goes on at a bound (forward: with a key not before it;
-    /// backward: with one that is).
+    /// Whether everything from `bound` on lies outside the bounds. Forward, these are keys at or
+    /// after `bound`; backward, keys before it.
     pub(crate) fn ends_before(self, bound: &[u8], bounds: &KeyBounds) -> bool {
         match self {
             Direction::Forward => !bounds.ends_after(bound),
@@ -71,7 +72,7 @@ impl Direction {
         }
     }
 
-    /// Whether a key comes after another one.
+    /// Whether a key comes after another one in this direction.
     #[inline]
     fn is_after(self, key: &[u8], before: &[u8]) -> bool {
         match self {
@@ -86,58 +87,58 @@ pub(crate) struct Side {
     version: HeldVersion,
     at: Sequence,
     direction: Direction,
-    /// Some: runs are read as far as their blocks are here or in the cache.
+    /// Some: runs are read only as far as their blocks are in here or in the cache.
     blocks: Option<Arc<Fetched>>,
     sources: Sources,
-    /// Places in the version's runs of those that wait for the cursor of a global guard, and their
-    /// spans.
+    /// Runs that wait for the cursor of a global guard: their places in the version's runs, and
+    /// their spans.
     waiting: Vec<(usize, Span)>,
     guard: Lazy,
-    /// What is left to ask for of the runs that wait.
+    /// The remaining prefetch steps for the runs that wait.
     approaches: std::slice::Iter<'static, Approach>,
     deleted: ScanDeleted,
-    /// The key that was given last.
+    /// The key that was returned last.
     key: Vec<u8>,
-    /// There is one.
+    /// Whether a key was returned.
     begun: bool,
-    /// Its entries were not passed yet: the one behind them may be in a block that is not asked
-    /// for.
+    /// The cursors have not moved past the key's entries yet. The next entry may be in a block that
+    /// is never needed.
     holds_key: bool,
-    /// The value of the key that was found last, until it is taken. None: it is that of the next
-    /// entry, which is the key's. A value that is handed from call to call would be written and
-    /// read again in pieces at each of them, and a processor waits for that.
+    /// The value of the key that was found last, until it is taken. None: the next entry, which
+    /// belongs to the key, has it. Passing the value from call to call would write and reread it in
+    /// pieces of different sizes, which stalls the processor.
     value: Option<Value>,
     probes: u64,
     runs_reached: bool,
-    /// What was read below operands, and of value files.
+    /// The costs of reading operands, what lies below them, and value files.
     of_operands: QueryStats,
     keys_only: bool,
-    /// What was found last is where the value is.
+    /// The value that was found last is a reference.
     is_apart: bool,
-    /// Some: it has come to values apart.
+    /// Some: the scan has met a value apart.
     ahead: Option<Box<ValuesAhead>>,
 }
 
-/// What a key has.
+/// The value of a key.
 enum Found {
     Here(Value),
-    /// Where it is, and its read, if a queue reads it ahead.
+    /// A reference, and the read of its value if a queue does it.
     Apart(Value, Option<PendingRead>),
 }
 
-/// What was found before it is asked for (`values_ahead.rs`).
+/// Entries that were found before they are asked for (`values_ahead.rs`).
 #[derive(Default)]
 struct ValuesAhead {
     found: VecDeque<(Vec<u8>, Result<Found>)>,
     /// Bytes of values apart among them.
     bytes: u64,
-    /// How many may be found ahead now.
+    /// How many entries may be found ahead now.
     depth: usize,
-    /// The key that was given last, once there was one behind the first value apart.
+    /// The key that was returned last, once a key behind the first value apart was returned.
     given: Option<Vec<u8>>,
 }
 
-/// Tells when a waiting run must be positioned.
+/// Decides when a waiting run must be positioned.
 enum Lazy {
     /// Nothing waits.
     Done,
@@ -184,7 +185,7 @@ impl Side {
         Ok(side)
     }
 
-    /// It leaves out all values, and reads no file of values.
+    /// Makes the side skip all values and read no value file.
     pub(crate) fn keys_only(self) -> Self {
         Side { keys_only: true, ..self }
     }
@@ -216,8 +217,8 @@ impl Side {
         }
     }
 
-    /// Positions the runs that the filter names for a bounded range; for others it is asked as the
-    /// scan goes.
+    /// For a bounded range, positions the runs that the filter names. Otherwise the filter's cursor
+    /// is asked as the scan proceeds.
     fn ask_global(
         &mut self,
         parts: &Parts,
@@ -254,8 +255,8 @@ impl Side {
         Ok(())
     }
 
-    /// Asks the filter for a bounded range. Then goes through its view of all runs, if it has a
-    /// whole one; else asks where each run goes on.
+    /// Asks the filter for a bounded range. If the filter has a complete view of all runs, the scan
+    /// uses it. Otherwise the filter is asked where each run continues.
     fn ask_locator(
         &mut self,
         guard: &LocatorGuard,
@@ -281,7 +282,7 @@ impl Side {
         Ok(())
     }
 
-    /// Positions the runs of which it is unknown where they go on; the others wait.
+    /// Positions the runs of which it is unknown where they continue; the others wait.
     fn ask_runs(
         &mut self,
         asked: &Asked<'_>,
@@ -316,7 +317,8 @@ impl Side {
         self.add_source(ScanCursor::Run(Box::new(cursor)), Some(run), age, bounds)
     }
 
-    /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
+    /// Adds a source. `run`: the run that it reads; None for a memtable, and for a view of all
+    /// runs.
     fn add_source(
         &mut self,
         mut cursor: ScanCursor,
@@ -334,7 +336,7 @@ impl Side {
         Ok(())
     }
 
-    /// The value of the key that was found last. Requires: it was not taken yet.
+    /// Returns the value of the key that was found last. Requires: it was not taken yet.
     #[inline(always)]
     pub(crate) fn take_value(&mut self) -> Value {
         match self.value.take() {
@@ -343,9 +345,8 @@ impl Side {
         }
     }
 
-    /// Lends the value of the key that was found last. A handle on it would cost two steps on the
-    /// count of its block, which whoever copies the bytes can do without. Requires: it was not
-    /// taken yet.
+    /// Lends the value of the key that was found last. Copying callers need no handle, which would
+    /// change the reference count of the block twice. Requires: the value was not taken yet.
     #[inline(always)]
     pub(crate) fn lend_value<T>(&mut self, lend: impl FnOnce(&[u8]) -> T) -> T {
         match self.value.take() {
@@ -354,11 +355,11 @@ impl Side {
         }
     }
 
-    /// Goes to the next key within the bounds that is not deleted and has not expired. False: there
-    /// is none. Its value, or, as is noted then, where that is, may be taken. Where keys alone are
-    /// asked for, that may be anything.
+    /// Moves to the next key within the bounds that is neither deleted nor expired. Returns false
+    /// if there is none. Then its value can be taken; if `is_apart` is set, that is a reference.
+    /// For a scan of keys only, the value may be anything.
     fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<bool> {
-        // Runs that are positioned behind a deleted key begin behind it.
+        // Runs that are positioned after a deleted key begin behind it.
         let mut behind: Option<Box<KeyBounds>> = None;
         self.value = None;
         loop {
@@ -393,7 +394,7 @@ impl Side {
         }
     }
 
-    /// What the bounds leave behind the key in hand.
+    /// Returns the part of the bounds behind the current key.
     #[inline(never)]
     fn behind_key(&self, bounds: &KeyBounds) -> Box<KeyBounds> {
         let KeyBounds { from, to } = bounds.clone();
@@ -403,8 +404,8 @@ impl Side {
         })
     }
 
-    /// Notes what the key in hand has, if its first entry is not a plain value that counts.
-    /// `first`: the kind of that entry, if it counts. False: the key has nothing.
+    /// Finds the value of the current key if its first entry is not a plain put that is visible.
+    /// `first`: the kind of that entry, if it is visible. Returns false if the key has no value.
     #[inline(never)]
     fn find_unusual(&mut self, first: Option<Kind>, tree: &OpenTree) -> Result<bool> {
         let newest = match first {
@@ -416,7 +417,7 @@ impl Side {
         Ok(self.value.is_some())
     }
 
-    /// What a key has whose newest entry is of this kind.
+    /// Returns the value of a key whose newest entry has this kind.
     fn unusual(&mut self, kind: Kind, stored: Value, tree: &OpenTree) -> Result<Option<Value>> {
         let unexpired = |value: Value| value.unless_expired(&*tree.env.clock);
         match kind {
@@ -432,14 +433,14 @@ impl Side {
         }
     }
 
-    /// What the key in hand has, whose newest entry is an operand.
+    /// Returns the value of the current key, whose newest entry is an operand.
     fn merged_value(&mut self, tree: &OpenTree) -> Result<Value> {
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         tree.merged_value(query, &mut self.of_operands)
     }
 
-    /// A scan that goes on after the first key will come to other runs. Their memory is asked for
-    /// step by step, while keys are given.
+    /// Prefetches memory of waiting runs step by step, while keys are returned. A scan that
+    /// continues after its first key will need them.
     fn ask_ahead(&mut self, bounds: &KeyBounds) {
         if self.key.is_empty() {
             return;
@@ -459,7 +460,7 @@ impl Side {
         let far = self.direction.far(bounds);
         while !matches!(self.guard, Lazy::Done) {
             let current = self.sources.entry().map(|entry| entry.key);
-            // What is known of runs that are positioned tells nothing new.
+            // Entries of runs that are already positioned tell nothing new.
             let waiting = &self.waiting;
             let wanted = |code: Span| waiting.iter().any(|(_, span)| span.meets(code));
             let code = match &mut self.guard {
@@ -481,7 +482,7 @@ impl Side {
             self.position_runs_of(code, bounds)?;
             match &mut self.guard {
                 _ if self.waiting.is_empty() => self.guard = Lazy::Done,
-                // Most entries are of the last level: once its run is positioned they tell nothing
+                // Most entries are of the last level. Once its run is positioned, they tell nothing
                 // new.
                 Lazy::Forward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
                 Lazy::Backward(cursor) if code.lo() == FlushNumber(0) => cursor.mute(code),
@@ -491,7 +492,8 @@ impl Side {
         Ok(())
     }
 
-    /// All that the run has left for the scan lies from its bound on.
+    /// Positions a waiting run at its bound: everything that it has left for the scan lies from
+    /// there on.
     fn position_run_at(&mut self, place: usize, bound: Vec<u8>, bounds: &KeyBounds) -> Result<()> {
         let bounds = match self.direction {
             Direction::Forward => KeyBounds { from: bound, to: bounds.to.clone() },
@@ -501,8 +503,8 @@ impl Side {
         self.add_run(&run, &bounds)
     }
 
-    /// Positions the runs with tables in the range of the cursor's part that may have an entry with
-    /// this code of it.
+    /// Positions the runs that may hold an entry with this code: those with tables in the range of
+    /// the cursor's part whose spans meet it.
     fn position_runs_of(&mut self, code: Span, bounds: &KeyBounds) -> Result<()> {
         let part = match &self.guard {
             Lazy::Forward(cursor) => cursor.bounds(),
@@ -525,7 +527,7 @@ impl Side {
         Ok(())
     }
 
-    /// Adds what this side has cost to a scan's costs.
+    /// Adds the costs of this side to those of a scan.
     pub(crate) fn add_costs(mut self, costs: &mut QueryStats) {
         costs.reached_runs |= u64::from(self.runs_reached);
         costs.guard_probes += self.probes;

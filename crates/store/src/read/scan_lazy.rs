@@ -1,12 +1,11 @@
-//! The runs that a scan has not touched yet, each with a bound on its next key that costs no read.
+//! The runs that a scan has not read yet, each with a bound on its next key that costs no read.
 //! ```text
 //! run          [a ... f]   [h ... k]   [m ... z]
 //! from g on    the next table's first key: h, for sure
 //! from i on    the second table's filter: "from j on", or unknown: i
 //! ```
-//! Invariant: of the keys that the scan has not passed, a waiting run has none before its bound
-//! (backward: none at or behind it). So a run may wait as long as its bound lies behind the key in
-//! hand.
+//! Invariant: a waiting run has no key between the scan's position and its bound (backward: none at
+//! or behind its bound). So a run may wait as long as its bound lies behind the current key.
 
 use trommel_filters::{Codes, KeyRange, LowerBound, UpperBound};
 
@@ -19,43 +18,43 @@ use crate::files::table::TableFilter;
 use crate::guard::locator::LocatorGuard;
 use crate::read::scan_direction::Direction;
 
-/// Where a run goes on.
+/// Where a run continues.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     /// It has no key within the bounds.
     Nowhere,
-    /// Unknown: it must be looked at.
+    /// Unknown: the run must be positioned.
     Unknown,
-    /// Forward: with no key before this one. Backward: with no key at or behind this one.
+    /// Forward: at this key or later. Backward: before this key.
     At(Vec<u8>),
 }
 
-/// Runs that wait.
+/// Runs that wait to be positioned.
 pub(crate) struct WaitingRuns {
     direction: Direction,
-    /// KeyBounds, and places in the version's runs. What goes on first comes last.
+    /// Bounds, and places in the version's runs. The run that is due first comes last.
     runs: Vec<(Vec<u8>, usize)>,
 }
 
-/// What was found out about runs before any of them was read.
+/// What is known about runs before any of them is read.
 pub(crate) struct Sorted {
-    /// Places of the runs that must be looked at.
+    /// Places of the runs that must be positioned.
     pub(crate) unknown: Vec<usize>,
     pub(crate) waiting: WaitingRuns,
-    /// Filters that were asked.
+    /// The number of filter probes.
     pub(crate) probes: u64,
 }
 
-/// What is asked where runs go on.
+/// What knows where runs continue.
 pub(crate) enum Asked<'a> {
     /// The filters of their tables.
     Tables,
-    /// One filter that knows in which run each key is, and has answered with `codes` for the range.
+    /// One filter that knows each key's run. Its answer for the range is `codes`.
     Locator { guard: &'a LocatorGuard, codes: Codes },
 }
 
-/// Tells the runs that can wait from those that must be looked at. `range`: the bounds as filters
-/// are asked for them.
+/// Separates the runs that can wait from those that must be positioned. `range`: the bounds in the
+/// form that filters take.
 pub(crate) fn sort(
     asked: &Asked<'_>,
     runs: &[PlacedRun],
@@ -85,13 +84,13 @@ impl WaitingRuns {
         self.runs.is_empty()
     }
 
-    /// Their bounds, and their places in the version's runs.
+    /// Returns the bounds of the runs, and their places in the version's runs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.runs.iter().map(|(bound, place)| (bound.as_slice(), *place))
     }
 
-    /// Takes out a run that may have a key within the bounds, at or before the key in hand. Gives
-    /// its place and its bound, if there is one.
+    /// Takes out a run that may have a key within the bounds, at or before the current key. Returns
+    /// its place and its bound. None: no run is due.
     pub(crate) fn take_due(
         &mut self,
         current: Option<&[u8]>,
@@ -105,7 +104,7 @@ impl WaitingRuns {
     }
 }
 
-/// What is asked of every run.
+/// The query that is put to every run.
 struct Question<'a> {
     asked: &'a Asked<'a>,
     direction: Direction,
@@ -136,14 +135,14 @@ impl Question<'_> {
         match (self.direction, self.asked) {
             (Direction::Forward, _) if begins_within => Next::At(table.first_key().to_vec()),
             (Direction::Backward, _) if ends_within => Next::At(successor(table.last_key())),
-            // The table has the range's near end between its keys. Unless it has the far end too, a
-            // key of it is in the range.
+            // The near end of the range lies between the table's first and last key. Unless the far
+            // end does too, one of its keys is in the range.
             (_, Asked::Tables) => self.ask_table(table, begins_within || ends_within),
             (_, Asked::Locator { guard, .. }) => self.ask_guard(guard, id),
         }
     }
 
-    /// Asks the filter of all runs.
+    /// Asks the filter over all runs.
     fn ask_guard(&self, guard: &LocatorGuard, run: u64) -> Next {
         let KeyBounds { from: lower, to: end } = self.bounds;
         let bound = match (self.direction, end) {
@@ -162,8 +161,8 @@ impl Question<'_> {
         }
     }
 
-    /// Asks the filter of the table that the scan begins in; no other table of its run has an
-    /// earlier key for it.
+    /// Asks the filter of the table in which the scan begins. No other table of the run has an
+    /// earlier key for the scan.
     fn ask_table(&mut self, table: &RunTable, surely: bool) -> Next {
         let is_one_key = self.range.upper() == Some(self.range.lower());
         let knows = |filter: &&TableFilter| is_one_key || filter.kind().knows_ranges();
@@ -173,7 +172,7 @@ impl Question<'_> {
             return Next::Nowhere;
         }
         if table.is_trimmed() {
-            // The file's next key may be one that belongs to the tree no more, behind keys of the
+            // The file's next key may no longer belong to the tree. It may lie behind keys of the
             // run's other tables.
             return Next::Unknown;
         }
@@ -185,8 +184,8 @@ impl Question<'_> {
     }
 }
 
-/// What a filter's answer says within the bounds. "No key at all" is no answer: the table has keys
-/// there.
+/// Interprets a filter's answer within the bounds. "No key at all" tells nothing, since the table
+/// has keys there.
 fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Next {
     match answer {
         Some(LowerBound::From { key, unsure: false }) => at(Direction::Forward, key, bounds),
@@ -197,7 +196,8 @@ fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Next {
 /// As `forward`, from the other end.
 fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
     match answer {
-        // The filter was asked with the end included: the key there is no key of the scan.
+        // The filter was asked with the end included, but a key at the end does not belong to the
+        // scan.
         Some(UpperBound::Before { end, unsure: false }) => match &bounds.to {
             Some(most) if *most < end => at(Direction::Backward, most.clone(), bounds),
             _ => at(Direction::Backward, end, bounds),
@@ -206,7 +206,7 @@ fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
     }
 }
 
-/// That a run goes on here, if that is within the bounds.
+/// Returns the bound of a run, if it lies within the bounds of the scan.
 fn at(direction: Direction, bound: Vec<u8>, bounds: &KeyBounds) -> Next {
     if direction.ends_before(&bound, bounds) { Next::Nowhere } else { Next::At(bound) }
 }
@@ -233,7 +233,7 @@ mod tests {
         Run::new(tables.iter().map(table).collect()).expect("in order")
     }
 
-    /// A run of one table whose filter knows where keys go on.
+    /// A run of one table whose filter knows bounds on the next key.
     fn surf_run(table_files: &TableFiles, keys: &[&str]) -> Run {
         let list: Vec<Owned> =
             keys.iter().map(|key| TableFiles::put(key.as_bytes(), 1, b"")).collect();
@@ -282,8 +282,8 @@ mod tests {
         assert_eq!(backward("d\0", Some("f")), Next::Nowhere);
     }
 
-    // Its next key, x, is one that was merged elsewhere; the run goes on with n. A scan from c
-    // passed over n.
+    // The filter's next key, x, was merged elsewhere; the run continues with n. A scan from c once
+    // skipped n.
     #[test]
     fn what_the_filter_of_a_trimmed_table_says_is_no_bound() {
         let table_files = TableFiles::new(0);

@@ -1,19 +1,19 @@
-//! Deleted ranges, as one direction of a scan meets them.
+//! Range tombstones in one direction of a scan.
 //! ```text
-//! memtables   of each what is seen at the scan's number
-//! runs        of each table its own
-//! answer      the newest deletion around a key, and how far it is the newest
+//! memtables   of each, the tombstones that are visible to the scan
+//! runs        of each table, its own
+//! answer      the newest tombstone over a key, and the range in which it is the newest
 //!
 //! sealed      |--9--||--8--|   |--7--|                  at a: 9, from a to b
-//! run         a     b      c   d   with 5 and less      what is older than 7 goes on at c
+//! run         a     b      c   d   with 5 and less      a source with nothing above 7 skips to c
 //! ```
-//! Where a memtable's deletion is the newest around a key, that memtable says how far a source may
-//! skip. This is for sources with nothing newer than the memtable's first deletion. They skip all
-//! neighbouring deletions among which the memtable has no entry that is not hidden. It says the
-//! same of its own entries.
+//! If the newest tombstone over a key is in a memtable, that memtable decides how far a source may
+//! skip. This applies to sources that have nothing newer than the memtable's first tombstone. They
+//! skip all adjacent tombstones in which the memtable has only hidden entries. The memtable's own
+//! entries are treated in the same way.
 //!
-//! Invariant: of the deletions that the scan sees none is missing: they were published before it
-//! took its number. What a source is taken past is hidden by a deletion that the scan sees.
+//! Invariant: no tombstone that is visible to the scan is missing, since all were published before
+//! the scan took its number. A source skips only entries that such a tombstone hides.
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
@@ -24,25 +24,25 @@ use crate::read::scan_heap::Age;
 use crate::sync::Arc;
 use crate::tree::version::Version;
 
-/// What is deleted around the key that was asked for last.
+/// What is deleted around the key of the last query.
 #[derive(Default)]
 struct Known {
     newest: Option<Sequence>,
-    /// The place in the list of the memtable that has it. None: a run has it.
+    /// The index in `memtables` of the one that has the newest tombstone. None: a run has it.
     deleter: Option<usize>,
-    /// As far as it is the newest.
+    /// The range in which it is the newest.
     keys: KeyBounds,
 }
 
-/// A memtable with deletions that the scan sees.
+/// A memtable with tombstones that are visible to the scan.
 struct Deleter {
-    /// The newest is the first.
+    /// Its number among the memtables; the newest one has 0.
     number: usize,
     memtable: Arc<Memtable>,
     at: RangesAt,
 }
 
-/// The deleted ranges of a version.
+/// The range tombstones of a version.
 pub(crate) struct ScanDeleted {
     version: Arc<Version>,
     at: Sequence,
@@ -62,7 +62,7 @@ impl ScanDeleted {
         ScanDeleted { version, at, memtables, known: None }
     }
 
-    /// The newest deletion that is in force for a key.
+    /// Returns the newest visible tombstone over a key.
     #[inline]
     pub(crate) fn covering_tombstone(&mut self, key: &[u8]) -> Option<Sequence> {
         if self.memtables.is_empty() && !self.version.deletes_ranges {
@@ -93,46 +93,46 @@ impl ScanDeleted {
         newest
     }
 
-    /// Whether no run has anything newer than the deletion among the keys around the last one.
-    /// Requires: they are deleted.
+    /// Whether no run has anything newer than the tombstone in the range around the last key.
+    /// Requires: the key is deleted.
     pub(crate) fn hides_all_runs(&self, deleted: Sequence) -> bool {
         let (from, until) = (self.known_from(), self.known_until());
         let mut runs = self.version.runs.iter().map(|placed| &placed.run);
         runs.all(|run| run.greatest() < deleted || !run.may_have_in(from, until))
     }
 
-    /// Where what a run has within the bounds begins at the earliest, if it is behind a deleted
-    /// range that they begin in.
+    /// Returns the first key at which a run may have visible entries. None: the bounds do not begin
+    /// in a deleted range that hides the whole run.
     pub(crate) fn behind(&mut self, run: Age, bounds: &KeyBounds) -> Option<&[u8]> {
         let deleted = self.covering_tombstone(&bounds.from)?;
         (run.greatest < deleted).then(|| self.until(&bounds.from, run))
     }
 
-    /// The memtable with the newest deletion around the last key, if this source's entries are its
-    /// own or older than all that it deletes.
+    /// Returns the memtable with the newest tombstone over the last key. None if the source is
+    /// neither that memtable nor older than all of its tombstones.
     fn deleter(&self, source: Age) -> Option<&Deleter> {
         let deleter = &self.memtables[self.known.as_ref()?.deleter?];
         let is_older = || source.greatest < deleter.memtable.ranges().first();
         (source.memtable == Some(deleter.number) || is_older()).then_some(deleter)
     }
 
-    /// Whether what hides an entry of a memtable at the last key tells of others around it. (If
-    /// not, a log has told of writes that were not in order.)
+    /// Whether the tombstone that hides a memtable's entry at the last key says anything about
+    /// entries around it. (It does not if a log has replayed writes out of order.)
     pub(crate) fn hides_much(&self, memtable: Age) -> bool {
         self.deleter(memtable).is_some()
     }
 
-    /// The keys around the last one among which a memtable may have entries that are newer than the
-    /// deletion there. None: it has none. Requires: an entry of its at the key is hidden, and so
-    /// are others.
+    /// Returns the range around the last key in which a memtable may have entries newer than its
+    /// tombstone. None: it has none. Requires: the memtable's entry at the key is hidden, and
+    /// `hides_much`.
     pub(crate) fn shown(&self, key: &[u8], memtable: Age) -> Option<Stretch<'_>> {
         let own = |deleter: &&Deleter| memtable.memtable == Some(deleter.number);
         let Deleter { memtable, at, .. } = self.deleter(memtable).filter(own)?;
         memtable.ranges().shows(*at, key).then(|| memtable.ranges().stretch(*at, key))
     }
 
-    /// The first of the keys around the last one at which a source is to be passed. Requires:
-    /// nothing that it has among those that are deleted as the last one is seen.
+    /// Returns the first key of the range around the last one that a source may skip. Requires: the
+    /// source has no visible entry in the deleted range.
     pub(crate) fn from(&self, key: &[u8], source: Age) -> &[u8] {
         match self.deleter(source) {
             Some(Deleter { memtable, at, .. }) => memtable.ranges().hidden_from(*at, key),
@@ -140,7 +140,7 @@ impl ScanDeleted {
         }
     }
 
-    /// The first key behind them.
+    /// Returns the end of that range, exclusive.
     pub(crate) fn until(&self, key: &[u8], source: Age) -> &[u8] {
         match self.deleter(source) {
             Some(Deleter { memtable, at, .. }) => memtable.ranges().hidden_until(*at, key),

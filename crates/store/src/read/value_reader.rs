@@ -1,10 +1,10 @@
-//! A value that is read in parts: as long as any, in the memory of some of its chunks.
+//! A reader of a value of any length, which holds only some of its chunks in memory.
 //! ```text
-//! read     in order: a piece of many chunks at a time      after a seek: the chunk of the place
-//!          past the system's cache, from the second piece on: the next one meanwhile
+//! read     in order: a piece of many chunks at a time      after a seek: only the chunk there
+//!          bypassing the page cache, from the second piece on: reads the next piece ahead
 //! ```
-//! Invariants: every byte that is given was checked with its chunk. Who reads a value from its
-//! first byte to its last also knows that it is the one that was put. The file stays while it is
+//! Invariants: every byte that is returned was verified with its chunk. Reading a value from its
+//! first byte to its last also verifies the checksum of the whole. The file is kept while it is
 //! read.
 
 use std::io::{Error as IoError, ErrorKind, Read, Seek, SeekFrom};
@@ -23,13 +23,13 @@ use crate::storage::open_files::OpenFiles;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 
-/// A value to be read in parts, from any place: see
-/// [`get_reader`](crate::Keyspace::get_reader). What was written since does not change it.
+/// A reader of a value, from any position: see [`get_reader`](crate::Keyspace::get_reader). Later
+/// writes do not change what it reads.
 pub struct ValueReader {
     source: Source,
     len: u64,
     expiry: Option<Expiry>,
-    /// The next byte that is read.
+    /// The offset of the next byte to read.
     at: u64,
 }
 
@@ -38,17 +38,17 @@ enum Source {
     Apart(Box<ApartReader>),
 }
 
-/// Reads the chunks of a value.
+/// Reads the chunks of a value stored apart.
 struct ApartReader {
     file: Arc<ValueFile>,
     files: Arc<OpenFiles>,
     value: ValueRef,
     ends: Ends,
-    /// What was read last, and which bytes of the value these are.
+    /// What was read last, and its range of bytes within the value.
     read: Option<(ReadValue, Range<u64>)>,
-    /// The chunks that are read ahead, if they are.
+    /// The chunks that are being read ahead.
     coming: Option<ComingChunks>,
-    /// The chunks before this one were read in their order, and have this checksum.
+    /// The chunks before this one were read in order, and have this checksum.
     in_order: u64,
     checksum: u32,
 }
@@ -56,20 +56,21 @@ struct ApartReader {
 type ComingChunks = (Range<u64>, PendingRead);
 
 impl ValueReader {
-    /// Of a value that is here.
+    /// Returns a reader of a value in memory.
     pub(crate) fn whole(value: Value) -> ValueReader {
         let (len, expiry) = (value.len() as u64, value.expiry());
         ValueReader { source: Source::Whole(value), len, expiry, at: 0 }
     }
 
-    /// Of a reference, as it is stored. Requires: the version that it was found in is pinned.
+    /// Returns a reader for a stored reference. Requires: the version in which it was found is
+    /// pinned.
     pub(crate) fn apart(tree: &OpenTree, stored: &Value) -> Result<ValueReader> {
         let value = tree.ref_of(stored)?;
         let store = &tree.table_files.values.store;
         ValueReader::of_file((store.held(value.file)?, store.files()), value, stored.expiry())
     }
 
-    /// Of a value in a file, which the reader holds from now on.
+    /// Returns a reader of a value in a file. The reader holds the file.
     pub(crate) fn of_file(
         (file, files): (Arc<ValueFile>, &Arc<OpenFiles>),
         value: ValueRef,
@@ -83,24 +84,24 @@ impl ValueReader {
         Ok(ValueReader { source: Source::Apart(Box::new(source)), len, expiry, at: 0 })
     }
 
-    /// Bytes of the value.
+    /// Returns the length of the value, in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether the value has no bytes.
+    /// Whether the value is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// From when on its key has this value no more. None: it does not expire.
+    /// Returns when the value expires. None: never.
     pub fn expiry(&self) -> Option<Expiry> {
         self.expiry
     }
 }
 
 impl ApartReader {
-    /// The bytes from a place on, some at least. Requires: the value has that byte.
+    /// Returns bytes from an offset on, at least one. Requires: the offset lies within the value.
     fn bytes_at(&mut self, at: u64) -> Result<&[u8]> {
         let is_here = self.read.as_ref().is_some_and(|(_, range)| range.contains(&at));
         if !is_here {
@@ -117,7 +118,7 @@ impl ApartReader {
         let is_next = first == self.in_order;
         let chunks = if is_next { self.piece_from(first) } else { first..first + 1 };
         let coming = self.coming.take();
-        // Who goes on behind one piece will behind others.
+        // A caller that reads a second piece in order will likely read the next one.
         if is_next && first > 0 && chunks.end < all {
             self.coming = self.ask_for(self.piece_from(chunks.end));
         }
@@ -133,7 +134,7 @@ impl ApartReader {
         Ok(())
     }
 
-    /// The chunks that are read at once in order.
+    /// Returns the chunks that are read together when reading in order.
     fn piece_from(&self, first: u64) -> Range<u64> {
         const PIECE: u64 = (PIECE_BYTES / CHUNK_BYTES) as u64;
         first..(first + PIECE).min(chunk_count(self.value.len))
@@ -145,8 +146,8 @@ impl ApartReader {
         Some((chunks, coming))
     }
 
-    /// Some chunks, and the checksum with these. What is coming is of use if it is they; if it went
-    /// wrong, they are read anew.
+    /// Reads chunks, and returns the checksum that includes them. Uses the read-ahead if it has
+    /// these chunks; if that failed, reads them again.
     fn chunks(
         &self,
         chunks: &Range<u64>,
@@ -166,7 +167,7 @@ impl ApartReader {
 }
 
 /// # Errors
-/// Damage, or that the store was closed: the error of the store is within.
+/// Damage, or that the store was closed. The I/O error contains the store's error.
 impl Read for ValueReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.at >= self.len || buffer.is_empty() {

@@ -1,15 +1,15 @@
-//! What threads do for an open store, piece by piece.
+//! The work that threads do for an open store, step by step.
 //! ```text
-//! flush    seal, if memory for writes is short -> a step of a flush -> the next | a pause
+//! flush    seal, if write memory is short -> a step of a flush      -> the next | a pause
 //! merge    failed merges whose pause is over -> a step of a merge   -> the next | a pause
-//!          no merge is due -> a step of a part that gets other bits
+//!          no merge is due -> a step of a refit (a part that gets other bits)
 //! keep     remove files -> sync the log, if its oldest write is almost too old  -> a pause
 //!                       -> an empty group behind the last one, if nobody writes
 //! ```
 //! In stepped mode there are no threads: writes sync what is due, and steps do the rest.
 //!
-//! Invariants: a thread that waits for a time does other stores' work meanwhile. What keeps a log
-//! takes no lock that a writer holds while it waits.
+//! Invariants: a thread does not sleep for one store, but works for other stores meanwhile. Keeping
+//! the log takes no lock that a writer holds while it waits.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::shared::worker_pool::{Client, Next, RETRY_FIRST, WorkKind};
 use crate::sync::{lock, now};
 use crate::write::engine::Engine;
 
-/// The longest pause of a merge that keeps to its rate before it checks again.
+/// The longest pause of a rate-limited merge before it checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The pause before another attempt to sync a log that only its writer can sync.
@@ -42,7 +42,7 @@ impl Client for Engine {
     }
 
     fn note_panic(&self, kind: WorkKind) {
-        // Writes do not wait for what keeps logs and files.
+        // Writes do not depend on the thread that keeps logs and files.
         if kind == WorkKind::Keep {
             return;
         }
@@ -98,8 +98,9 @@ impl Engine {
         next.at_latest(retry).at_latest(self.next_refit_look())
     }
 
-    /// Failed merges may be tried again whose pause is over, or whose failure was forgotten. The
-    /// time until the next one's is over. No other thread tries the same merge meanwhile.
+    /// Releases failed merges whose pause is over, or whose failure was forgotten, so that they can
+    /// be retried. Returns the time until the next pause is over. No other thread retries the same
+    /// merge meanwhile.
     fn release_paused_merges(&self) -> Option<Duration> {
         let mut work = lock(&self.work);
         let (released, left) = work.merges.release_paused(now());
@@ -110,14 +111,15 @@ impl Engine {
         left
     }
 
-    /// How long merges are to pause, so that they keep to their rate. None: not at all, or writers
-    /// wait for them.
+    /// Returns how long merges have to pause to keep to their rate. None: they need not pause, or
+    /// writers wait for them.
     fn debt_of_merges(&self) -> Option<Duration> {
         let debt = self.rate_limiter.debt(self.env.clock.now())?;
         (!self.lag().waits_for_merges(self.run_limits)).then_some(debt)
     }
 
-    /// The log is the store's: where several key spaces write it, the default one keeps it.
+    /// Removes files and keeps the log. All key spaces share one log, so only the default one keeps
+    /// it.
     fn keep(&self) -> Next {
         let sweep_again = self.sweep().then_some(SWEEP_AGAIN);
         let keeps_log = self.keyspace == KeyspaceId::DEFAULT;
@@ -126,9 +128,10 @@ impl Engine {
         Next::WhenCalled.at_latest(sweep_again).at_latest(sync_again).at_latest(look_again)
     }
 
-    /// Shows those who follow the store that the log's last group counts. When to look again.
+    /// Makes the log's last group count for followers, if the log is idle. Returns when to check
+    /// again.
     fn follow_idle_log(&self) -> Option<Duration> {
-        // Who writes now is not idle.
+        // The log is not idle while someone writes.
         let Some(mut writer) = self.commit.try_writer() else { return Some(LOOK_AGAIN) };
         let look_again = writer.follow_if_idle(self);
         drop(writer);
@@ -136,15 +139,16 @@ impl Engine {
         look_again
     }
 
-    /// Syncs the log if its oldest write is about to be as old as the interval. The time until that
-    /// is due; None: all is synced, or the log has failed, and the next write moves on from it.
+    /// Syncs the log if its oldest unsynced write is about to reach the sync interval. Returns the
+    /// time until a sync is due. None: everything is synced; or the log has failed, and the next
+    /// write replaces it.
     fn keep_log(&self) -> Option<Duration> {
         let SyncPolicy::Interval(interval) = self.table_files.options.sync else { return None };
         loop {
             let unsynced = &self.commit.unsynced;
             let age = unsynced.age(self.env.clock.now()).filter(|_| unsynced.has_log())?;
-            // The sync is to be done when the interval is over. Where syncs take long, it begins
-            // after half of it.
+            // The sync should be complete when the interval is over. If syncs take long, it begins
+            // after half of the interval.
             let early = unsynced.sync_time().min(interval / 2);
             let left = (interval - early).saturating_sub(age);
             if !left.is_zero() {

@@ -1,10 +1,10 @@
-//! How a store is closed.
+//! Closes a store.
 //! ```text
 //! callers refused -> log saved -> threads and calls ended -> what has no log flushed -> log synced
 //!                 -> image -> sweep -> tables released -> closed -> unlocked
 //! ```
-//! Invariant: the lock is released last, when no part of the store can touch a file any more, even
-//! if a step panics.
+//! Invariant: the folder's lock is released last, when no part of the store can touch a file any
+//! more, even if a step panics.
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keyspace_id::KeyspaceId;
@@ -17,16 +17,16 @@ use crate::tree::version::Version;
 use crate::write::engine::Engine;
 use crate::write::keyspaces::Keyspaces;
 
-/// Blocks of a tree's tables that are read as fast as an image, at most.
+/// A tree with at most this many blocks can be read as fast as an image of its filter.
 const BLOCKS_WITHOUT_IMAGE: usize = 4;
 
-/// Closes a store and ends what threads do for it; does nothing if it is closed. The error is what
-/// could not be made durable. `main`: its default tree.
+/// Closes a store and ends its background work. Does nothing if it is closed already. An error says
+/// what could not be made durable. `main`: the default tree.
 pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     let Some(closing) = main.life().begin_close()? else { return Ok(()) };
     let ending = Ending { main, keyspaces, closing };
     main.commit.locks.end_waits(None);
-    // While the threads can flush: entries of a log that has failed are in memory only.
+    // Done while the threads can still flush: the entries of a failed log are only in memory.
     let saved = main.commit.writer().leave_if_failed(main);
     ending.end_work();
     let engines = ending.engines();
@@ -34,9 +34,9 @@ pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     engines.iter().for_each(|engine| engine.abandon_work());
     let saved = saved.and_then(|()| main.commit.writer().close(main));
     for engine in &engines {
-        // A session that has not changed the tree writes nothing.
+        // If the session has not changed the tree, nothing is written.
         if engine.installer().has_changed && is_worth_an_image(engine) {
-            // Without an image the next open reads the filter from the runs.
+            // Without an image, the next opening reads the filter from the runs.
             let _ = guard_image::write(engine, &KeyBounds::all());
         }
     }
@@ -44,22 +44,22 @@ pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     saved
 }
 
-/// Flushes what is in no log, of every tree, whatever becomes of the others. Requires: no thread
-/// works for the store.
+/// Flushes the trees that have no log. A failure does not keep the others from being flushed.
+/// Requires: no thread works for the store.
 fn flush_unlogged(engines: &[Arc<Engine>]) -> Result<()> {
     let unlogged = engines.iter().filter(|engine| !engine.has_log());
     let flushed = unlogged.map(|engine| engine.commit.writer().flush_here(engine));
     flushed.fold(Ok(()), Result::and)
 }
 
-/// Whether reading the image of its filter is less than reading its tables. Of key spaces there may
-/// be thousands with a block each, and each image costs three syncs.
+/// Whether an image of the filter is faster to read than the tables. There may be thousands of key
+/// spaces with a block each, and each image costs three syncs.
 fn is_worth_an_image(engine: &Engine) -> bool {
     let blocks = || engine.current.pin().files().map(|table| table.block_count()).sum::<usize>();
     engine.keyspace == KeyspaceId::DEFAULT || blocks() > BLOCKS_WITHOUT_IMAGE
 }
 
-/// A store that is being closed. When it is dropped, it is closed.
+/// A store that is being closed. Dropping this completes the closing.
 struct Ending<'c> {
     main: &'c Arc<Engine>,
     keyspaces: &'c Keyspaces,
@@ -75,7 +75,7 @@ impl Ending<'_> {
     fn end_work(&self) {
         self.engines().iter().for_each(|engine| engine.end_work());
         self.closing.wait_for_calls();
-        // A call may have opened one meanwhile.
+        // A call may have opened another tree meanwhile.
         self.engines().iter().for_each(|engine| engine.end_work());
     }
 }
@@ -89,13 +89,13 @@ impl Drop for Ending<'_> {
         self.main.commit.writer().let_go_of_files();
         self.main.manifest().let_go_of_files();
         for engine in &engines {
-            // Readers that see this version see that the store is closed.
+            // Readers of this version learn from it that the store is closed.
             let last = engine.current.hold();
             engine.current.store(Arc::new(Version::closed(&last)));
         }
         drop(engines);
         self.keyspaces.clear();
-        // Of tables that a scan or a pinned tree still holds.
+        // Closes files of tables that a scan or a pinned tree still holds.
         self.main.table_files.files.close_all();
         drop(lock(&self.main.lock).take());
         let path = self.main.table_files.folder.path();

@@ -4,16 +4,17 @@
 //! writer B ---+-> queue --> the first becomes leader: log, sync, memtable, publish --> all wake
 //! writer C --'
 //! ```
-//! Writers that were just woken come back a moment later. A leader that is to sync waits for them,
-//! for part of the time that a sync takes. Else a group of one and a group of all others would take
-//! turns: two syncs instead of one. Where nothing is synced, a group takes a few microseconds, less
-//! than to sleep and to be woken. So as many writers wait awake as there are processors beside the
-//! leader's. More would take turns on them, which costs more than what they write. The others rest
-//! for a moment that is many groups long, and are written by those that are awake.
+//! Writers that were just woken usually write again a moment later. A leader that is about to sync
+//! waits for them, for part of the time that a sync takes. Otherwise groups of one and groups of
+//! all others would alternate, with two syncs instead of one.
 //!
-//! Invariants (ordering rule 1): one leader at a time. A group lies in one memtable and becomes
-//! visible as a whole, after all of it is in the memtable. A memtable is sealed between groups
-//! only.
+//! Without syncs a group takes a few microseconds, less than going to sleep and being woken. So
+//! writers wait by spinning, up to the number of processors besides the leader's. More would
+//! compete for these processors, which costs more than their writes. Further writers rest for a
+//! time that spans many groups, and those that spin write for them.
+//!
+//! Invariants (ordering rule 1): one leader at a time. A group lies in one memtable, and becomes
+//! visible as a whole once all of it is in the memtable. A memtable is sealed only between groups.
 
 use std::num::NonZero;
 use std::time::Duration;
@@ -32,45 +33,45 @@ use crate::write::engine::Engine;
 use crate::write::giving_up;
 use crate::write::key_locks::KeyLocks;
 
-/// Bytes of one group at most, unless one batch alone is larger.
+/// The size of a group, at most, unless a single batch is larger.
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
-/// A sync that takes less is not worth waiting for others.
+/// Syncs that take less time are not worth waiting for others.
 const SYNC_WORTH_SHARING: Duration = Duration::from_micros(50);
 /// The longest that a leader waits for others.
 const PATIENCE_MAX: Duration = Duration::from_millis(5);
 /// Groups that do not wait for others after one has waited in vain.
 const HURRIED_GROUPS: u32 = 8;
 
-/// How often a writer looks whether a group has ended before it sleeps. (A model gains nothing by
-/// more than a few.)
+/// How often a spinning writer checks whether a group has ended before it sleeps. (For a model, a
+/// few checks suffice.)
 const LOOKS_MAX: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
 
-/// How long a writer rests that finds enough others awake: many times what it costs to sleep.
+/// How long a writer rests when enough others spin: many times the cost of going to sleep.
 const REST: Duration = Duration::from_micros(100);
 
-/// The queue of writers, and what only the leader touches.
+/// The queue of writers, and the state that only the leader touches.
 pub(crate) struct Commit {
     queue: Mutex<Queue>,
-    /// So many writers may wait awake.
+    /// The number of writers that may spin.
     awake_max: usize,
-    /// Groups that have ended.
+    /// Counts groups that have ended.
     ended: AtomicU64,
     /// Signalled when a leader has finished, if a writer sleeps.
     turn: Condvar,
-    /// Signalled when all writers have come that a leader waits for.
+    /// Signalled when all writers have arrived for which a leader waits.
     gathered: Condvar,
     writer: Mutex<Writer>,
     log_failure: LogFailure,
-    /// Those that batches may write into.
+    /// The trees that batches may write into.
     pub(crate) trees: Arc<Trees>,
-    /// Keys that one alone may write.
+    /// The locks of keys.
     pub(crate) locks: Arc<KeyLocks>,
-    /// Times that somebody was too late with a key, and looked at it anew.
+    /// Counts conflicts after which a single-key operation was retried.
     pub(crate) late: AtomicU64,
     /// What the writer has not synced.
     pub(crate) unsynced: Arc<Unsynced>,
-    /// Threads that wait for the writer.
+    /// Threads to call when the writer is free.
     pub(crate) missed: MissedCalls,
 }
 
@@ -78,22 +79,22 @@ pub(crate) struct Commit {
 struct Queue {
     waiting: Vec<Arc<Waiting>>,
     leading: bool,
-    /// Writers that look whether the leader has finished.
+    /// Writers that spin until the leader has finished.
     awake: usize,
     /// Writers that sleep until a leader has finished.
     asleep: usize,
-    /// The writers of the last group, and those that waited when it ended.
+    /// The number of writers in the last group, plus those that waited when it ended.
     recent: usize,
-    /// How many writers the leader waits for.
+    /// The number of writers for which the leader waits.
     wanted: usize,
-    /// How long the last group took that was synced.
+    /// How long the last synced group took.
     sync_time: Duration,
-    /// So many groups do not wait for others.
+    /// The number of groups that are not to wait for others.
     hurried: u32,
 }
 
 impl Queue {
-    /// Whether more writers than `present` are likely to be there soon, and worth waiting for.
+    /// Whether more than `present` writers are likely to arrive soon, and are worth waiting for.
     fn expects_more_than(&self, present: usize) -> bool {
         self.recent > present && self.hurried == 0 && self.sync_time >= SYNC_WORTH_SHARING
     }
@@ -134,20 +135,21 @@ impl Commit {
         }
     }
 
-    /// What is wrong with the log, if something is.
+    /// Returns the failure of the log, if it has failed.
     pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.log_failure).clone()
     }
 
-    /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
+    /// Writes a batch. When it returns, readers see the batch; with `sync` it survives any crash.
     #[cfg(test)]
     pub(crate) fn write(&self, engine: &Engine, batch: crate::Batch, sync: bool) -> Result<()> {
         self.write_if(engine, &mut Write::of(batch), sync).map(|_| ())
     }
 
-    /// Writes a batch if conditions hold: `Conflict`, one does not. When it returns, readers see
-    /// it; with `sync`, it survives any crash. Gives the number of its last write. What it is given
-    /// may be empty then. It waits for locks of its keys; those of its holder stay.
+    /// Writes a batch if all conditions hold; otherwise returns `Conflict`. When it returns,
+    /// readers see the batch; with `sync` it survives any crash. Returns the sequence number of the
+    /// last write. `write` may be empty afterwards. Waits for locks on its keys; its holder keeps
+    /// its own locks.
     pub(crate) fn write_if(
         &self,
         engine: &Engine,
@@ -165,8 +167,8 @@ impl Commit {
         }
     }
 
-    /// Waits until no key space that is written to stops its writers, or the caller gives up. Later
-    /// it may not: others' writes are with its own then.
+    /// Waits until no key space that the batch writes into stops its writers, or until the caller
+    /// gives up. Later the caller cannot give up, since its write may be grouped with others.
     pub(super) fn wait_for_room(&self, engine: &Engine, batch: &Batch) -> Result<()> {
         for keyspace in batch.all_keyspaces() {
             if keyspace == engine.keyspace {
@@ -178,7 +180,8 @@ impl Commit {
         Ok(())
     }
 
-    /// As above, but does not wait for locks: `LockTimeout`, and the write is as it was.
+    /// As `write_if`, but does not wait for locks: it returns `LockTimeout` and leaves `write` as
+    /// it was.
     fn write_once(&self, engine: &Engine, write: &mut Write, sync: bool) -> Result<Sequence> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();
@@ -214,8 +217,8 @@ impl Commit {
         }
     }
 
-    /// Writes the group that is waiting, with writers that come soon if it is to be synced.
-    /// Requires: the caller leads.
+    /// Writes the waiting group. If it is to be synced, first waits for writers that come soon.
+    /// Requires: the caller is the leader.
     fn lead<'q>(&'q self, engine: &Engine, mut queue: MutexGuard<'q, Queue>, sync: bool) {
         let mut leading = Leading { commit: self, writers: 0, sync_time: None };
         if sync {
@@ -234,7 +237,8 @@ impl Commit {
         }
     }
 
-    /// Waits until a leader has finished, awake at first if it may end soon, or for a moment.
+    /// Waits until a leader has finished. If it may finish soon, spins first, or rests for a
+    /// moment.
     fn wait_for_turn<'q>(
         &'q self,
         mut queue: MutexGuard<'q, Queue>,
@@ -265,7 +269,7 @@ impl Commit {
         queue
     }
 
-    /// Waits for writers that are likely to come soon. Requires: the caller leads.
+    /// Waits for writers that are likely to arrive soon. Requires: the caller is the leader.
     fn gather<'q>(
         &'q self,
         engine: &Engine,
@@ -289,7 +293,7 @@ impl Commit {
         queue
     }
 
-    /// Ends the leading of a group of so many, which took so long if it was synced.
+    /// Ends the leadership over a group. `sync_time`: how long the group took, if it was synced.
     fn hand_over(&self, writers: usize, sync_time: Option<Duration>) {
         let mut queue = lock(&self.queue);
         (queue.leading, queue.wanted) = (false, 0);
@@ -299,24 +303,25 @@ impl Commit {
         self.ended.fetch_add(1, Ordering::Relaxed);
         let asleep = queue.asleep;
         drop(queue);
-        // It costs a system call, whether a writer sleeps or not.
+        // Notifying costs a system call even if no writer sleeps.
         if asleep > 0 {
             self.turn.notify_all();
         }
     }
 
-    /// The writer, once no leader is at work.
+    /// Locks the writer, once no leader is at work.
     pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
         lock(&self.writer)
     }
 
-    /// The writer, if no leader is at work.
+    /// Locks the writer, if no leader is at work.
     pub(crate) fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
         try_lock(&self.writer)
     }
 
-    /// Syncs the log from a background thread, beside a writer that is at work. A failure stays
-    /// noted: the next write meets it. False: the storage cannot do that, and a writer is at work.
+    /// Syncs the log from a background thread, while the writer may be at work. A failure is
+    /// recorded, and the next write returns it. Returns false if the storage does not support that
+    /// and the writer is at work.
     pub(crate) fn sync_beside(&self, engine: &Engine) -> bool {
         let start = engine.env.clock.now();
         let tell = |error: &Error| *lock(&self.log_failure) = Some(writer::log_failure(error));
@@ -334,8 +339,8 @@ impl Commit {
         true
     }
 
-    /// Does `work` while no writer writes, when all earlier writes are in tables. It gets a
-    /// sequence number of its own, which nothing else has if it fails.
+    /// Runs `work` while no writer writes and all earlier writes are in tables. Gives it a sequence
+    /// number of its own, which is not reused if `work` fails.
     pub(crate) fn write_apart<T, E: From<Error>>(
         &self,
         engine: &Engine,
@@ -352,7 +357,7 @@ impl Commit {
     }
 }
 
-/// The leader of a group. Dropped, by a panic too: the next writer may lead.
+/// The leadership over a group. When it is dropped, even by a panic, the next writer may lead.
 struct Leading<'c> {
     commit: &'c Commit,
     writers: usize,
@@ -360,7 +365,7 @@ struct Leading<'c> {
 }
 
 impl Leading<'_> {
-    /// `tell` is called with the place of each write and what has come of it, unless all fail.
+    /// Writes a group. Calls `tell` with each write's place and result, unless all fail.
     fn write(
         &mut self,
         engine: &Engine,
@@ -382,7 +387,8 @@ impl Drop for Leading<'_> {
     }
 }
 
-/// Why a group has failed. Dropped, by a panic too: those get it who have no result.
+/// Why a group failed. When it is dropped, even by a panic, writes without a result get this
+/// failure.
 struct Outcome<'g> {
     group: &'g [Arc<Waiting>],
     failure: Error,
@@ -396,7 +402,7 @@ impl Drop for Outcome<'_> {
     }
 }
 
-/// Of this machine. (In a model, as few as make writers rest.)
+/// Returns the number of processors. (In a model: few enough to make writers rest.)
 fn processors() -> usize {
     if cfg!(any(loom, shuttle)) {
         return 2;
@@ -404,7 +410,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The front of the queue, up to a group's size. Requires: a writer waits.
+/// Takes the front of the queue, up to the size of a group. Requires: a writer waits.
 fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
     let mut bytes = 0;
     let fits = waiting.iter().take_while(|waiting| {

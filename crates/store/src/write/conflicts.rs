@@ -1,13 +1,13 @@
-//! Whether keys have been written since they were read.
+//! Conflict detection: whether keys have been written since they were read.
 //! ```text
-//! read of a key, at number 70       since: an entry, or a deletion of a range around it, above 70
-//! memtables   the newest of the key
-//! runs        those with numbers above 70, as the guard says which: mostly none, and no block read
-//! batches     that the same group writes before
+//! a key was read at number 70: is there an entry, or a range tombstone over it, above 70?
+//! memtables   the newest entry of the key
+//! runs        those with numbers above 70 that the guard does not exclude: mostly none, no I/O
+//! batches     those that the same group writes before
 //! ```
-//! Invariant: of entries that are newer than a number, a flush or merge drops none of which that
-//! would hide that there were any, while the number is registered. (The newest one of a key stays.)
-//! So who asks later has registered it, or does not mind that a key was written and deleted.
+//! Invariant: while a sequence number is registered, flushes and merges keep it visible whether a
+//! key has newer entries. (They keep the newest entry of a key.) So a caller registers the number,
+//! or accepts that a key was written and deleted in between.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,28 +33,27 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 use crate::write::key_locks::HolderId;
 
-/// Keys that the guard is asked for at once.
+/// Keys for which the guard is asked together.
 const GROUP: usize = 16;
 
-/// What must be so when a batch is written: the key has no entry that is newer than the one that
-/// was read.
+/// A condition of a write: the key has no newer entry than the one that was read.
 #[derive(Clone, Debug)]
 pub(crate) struct Condition {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) key: Vec<u8>,
-    /// The number that it was read at.
+    /// The sequence number at which it was read.
     pub(crate) at: Sequence,
-    /// When what was read expires.
+    /// When the value that was read expires.
     pub(crate) expiry: Option<Expiry>,
 }
 
 impl Condition {
-    /// What is told if it does not hold.
+    /// Returns the error for a condition that does not hold.
     pub(crate) fn conflict(&self) -> Error {
         Error::Conflict { keyspace: self.keyspace.0, key: self.key.clone() }
     }
 
-    /// Whether a batch that was accepted before writes the key.
+    /// Whether a batch that was accepted earlier writes the key.
     pub(crate) fn is_touched_by(&self, batch: &Batch) -> bool {
         batch.logged().any(|(keyspace, kind, key, value)| {
             let hits = match kind {
@@ -65,10 +64,11 @@ impl Condition {
         })
     }
 
-    /// Whether it holds in a tree as it is. Requires: the tree is that of its key space.
+    /// Whether the condition holds in the current tree. Requires: it is the tree of the condition's
+    /// key space.
     pub(crate) fn holds(&self, tree: &OpenTree) -> Result<bool> {
         let alive = self.expiry.is_none_or(|expiry| !expiry.has_come(tree.env.clock.since_epoch()));
-        // Nothing at all was written since.
+        // Nothing was written since.
         if tree.snapshots.visible() <= self.at {
             return Ok(alive);
         }
@@ -76,31 +76,31 @@ impl Condition {
     }
 }
 
-/// A batch that is to be written if its conditions hold.
+/// A batch, and the conditions under which it is to be written.
 #[derive(Clone, Default)]
 pub(crate) struct Write {
     pub(crate) batch: Batch,
     pub(crate) conditions: Vec<Condition>,
-    /// Of a transaction: what must not have changed.
+    /// For a transaction: what must not have changed.
     pub(crate) reads: Option<Box<ReadSet>>,
-    /// Whose locks allow it. None: nobody's.
+    /// The holder whose locks permit the write. None: it has no locks.
     pub(crate) holder: Option<HolderId>,
 }
 
 impl Write {
-    /// Without conditions.
+    /// Returns a write without conditions.
     pub(crate) fn of(batch: Batch) -> Self {
         Write { batch, ..Write::default() }
     }
 
-    /// Whether it writes into the default key space alone, whatever others do.
+    /// Whether it writes only into the default key space, and has no conditions.
     pub(super) fn is_plain(&self) -> bool {
         let is_default = self.batch.only_keyspace() == Some(KeyspaceId::DEFAULT);
         is_default && self.conditions.is_empty() && self.reads.is_none()
     }
 }
 
-/// What a version has that is newer than a number.
+/// What a version has that is newer than a sequence number.
 struct Since<'v> {
     version: &'v Version,
     at: Sequence,
@@ -115,21 +115,21 @@ impl<'v> Since<'v> {
         Since { version, at, flush }
     }
 
-    /// Those that may have something newer.
+    /// Iterates over the memtables that may have newer entries.
     fn memtables(&self) -> impl Iterator<Item = &'v Arc<Memtable>> {
         let sealed = self.version.sealed.iter().filter(|sealed| sealed.last > self.at);
         let active = std::iter::once(&self.version.active.memtable);
         active.filter(|it| !it.is_empty()).chain(sealed.map(|sealed| &sealed.memtable))
     }
 
-    /// The runs that may have something newer, each with whether it is the oldest one.
+    /// Iterates over the runs that may have newer entries, each with whether it is the oldest run.
     fn runs(&self) -> impl Iterator<Item = (&'v PlacedRun, bool)> {
         let (runs, at) = (&self.version.runs, self.at);
         let placed = runs.iter().enumerate().filter(move |(_, run)| run.run.greatest() > at);
         placed.map(|(place, run)| (run, place + 1 == runs.len()))
     }
 
-    /// What the guard says of a query.
+    /// Asks the guard.
     fn ask<'q>(&'q self, query: Query<'q>) -> Asked<'q> {
         let (answer, base) = (self.version.guard.ask(&query), OnceCell::new());
         Asked { since: self, query, answer, base }
@@ -143,8 +143,8 @@ impl<'v> Since<'v> {
         Ok(has_runs && self.runs_have(key, &self.ask(Query::Point(key)))?)
     }
 
-    /// The first of some keys that it has; the guard is asked for all of them at once. Requires:
-    /// they are at most [`GROUP`].
+    /// Returns the first of some keys that has a newer entry. Asks the guard for all of them at
+    /// once. Requires: there are at most [`GROUP`] keys.
     fn first_of<'k>(&self, keys: &[&'k [u8]]) -> Result<Option<&'k [u8]>> {
         self.memtables().for_each(|memtable| keys.iter().for_each(|key| memtable.ask_for(key)));
         if let Some(newer) = keys.iter().find(|key| self.is_newer_at_once(key)) {
@@ -167,7 +167,7 @@ impl<'v> Since<'v> {
         first
     }
 
-    /// Whether memory says that it has a key.
+    /// Whether memtables or range tombstones show that a key has a newer entry.
     fn is_newer_at_once(&self, key: &[u8]) -> bool {
         let newest = |memtable: &Arc<Memtable>| memtable.get(key, Sequence::MAX);
         if self.memtables().filter_map(newest).any(|found| found.sequence > self.at) {
@@ -197,7 +197,8 @@ impl<'v> Since<'v> {
         Ok(false)
     }
 
-    /// Deletions count wherever they overlap: none is in a guard.
+    /// Whether a range has newer entries. Range tombstones count wherever they overlap it, since no
+    /// guard has them.
     fn has_within(&self, bounds: &KeyBounds) -> Result<bool> {
         let Some(range) = bounds.closed() else { return Ok(false) };
         for memtable in self.memtables() {
@@ -208,7 +209,7 @@ impl<'v> Since<'v> {
         }
         let asked = self.ask(Query::Range(range));
         for (placed, is_oldest) in self.runs() {
-            // A deletion may lie where the table has no entry.
+            // A tombstone may lie where the table has no entry.
             if placed.run.tables().iter().any(|table| self.deletes_within(table, bounds)) {
                 return Ok(true);
             }
@@ -228,7 +229,7 @@ impl<'v> Since<'v> {
         may_be && tombstones.pieces().any(deletes)
     }
 
-    /// Whether a newer entry comes within bounds, a deletion or one that has expired too.
+    /// Whether a newer entry lies within bounds. Deletions and expired entries count.
     fn comes(&self, mut cursor: impl Cursor, bounds: &KeyBounds) -> Result<bool> {
         cursor.seek(&bounds.from)?;
         while let Some(entry) = cursor.entry().filter(|entry| bounds.ends_after(entry.key)) {
@@ -241,19 +242,19 @@ impl<'v> Since<'v> {
     }
 }
 
-/// What the guard says of a query, for who asks what is newer.
+/// The guard's answer to a query, restricted to what is newer.
 struct Asked<'q> {
     since: &'q Since<'q>,
     query: Query<'q>,
     answer: Answer<'q>,
-    /// Whether a base may have something newer, once that was asked.
+    /// Whether a base may have something newer, once this was determined.
     base: OnceCell<bool>,
 }
 
 impl Asked<'_> {
-    /// Of a span, the flushes that may have something newer. None: there are none.
+    /// Restricts a span to the flushes that may have something newer. None: there are none.
     fn newer(&self, span: Span, is_oldest: bool) -> Option<Span> {
-        // What is in a base has one code, whenever it came.
+        // All entries of a base have the same code, whenever they came.
         if is_oldest && *self.base.get_or_init(|| self.base_may_be_newer()) {
             return Some(span);
         }
@@ -265,14 +266,14 @@ impl Asked<'_> {
         parts.is_some_and(|parts| parts.ages.may_have_since(&self.query, self.since.flush))
     }
 
-    /// True: no run has something newer.
+    /// True proves that no run has something newer.
     #[inline]
     fn all_is_older(&self) -> bool {
         let newer = Span::new(self.since.flush, FlushNumber(u64::MAX));
         if newer.is_none_or(|newer| self.answer.may_be_in(newer)) {
             return false;
         }
-        // What is in a base has the code [0, 1).
+        // The entries of a base have the code [0, 1).
         let base = Span::of_flush(FlushNumber(0));
         !self.answer.may_be_in(base) || !*self.base.get_or_init(|| self.base_may_be_newer())
     }
@@ -282,7 +283,7 @@ impl Asked<'_> {
         self.newer(span, is_oldest).is_some_and(|span| self.answer.may_be_in(span))
     }
 
-    /// Whether a table may.
+    /// Whether a table may have something newer.
     fn may_hold(&self, table: &RunTable, is_oldest: bool) -> bool {
         let is_newer = table.table.properties().sequences.1 > self.since.at;
         is_newer && self.answer.may_hold_within(table, self.newer(table.span, is_oldest))
@@ -293,20 +294,20 @@ fn overlaps(deletion: &RangeDelete<'_>, bounds: &KeyBounds) -> bool {
     *bounds.from < *deletion.to && bounds.ends_after(deletion.from)
 }
 
-/// Whether a version has an entry of the key, or a deletion of a range around it, that is newer
-/// than `at`.
+/// Whether a version has an entry of the key, or a range tombstone over it, that is newer than
+/// `at`.
 fn is_newer(version: &Version, key: &[u8], at: Sequence) -> Result<bool> {
     Since::new(version, at).has_key(key)
 }
 
-/// A key that was read; a short one needs no memory of its own.
+/// A key that was read. Short keys are stored inline.
 type PointKey = SmallVec<[u8; 16]>;
 
-/// What was read of one key space.
+/// The keys and ranges that were read in one key space.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadKeys {
     points: BTreeSet<PointKey>,
-    /// Where ranges begin, and where they end: they do not touch. None: behind all keys.
+    /// Ranges, which are disjoint: each begin, with its end. None: the range has no end.
     ranges: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
@@ -317,7 +318,7 @@ impl ReadKeys {
         }
     }
 
-    /// Ranges that touch become one.
+    /// Adds a range. Ranges that touch are joined.
     pub(crate) fn note_range(&mut self, bounds: &KeyBounds) {
         if !bounds.ends_after(&bounds.from) {
             return;
@@ -340,7 +341,7 @@ impl ReadKeys {
         self.ranges.insert(from, to);
     }
 
-    /// Whether a write is one of something that was read.
+    /// Whether a write changes something that was read.
     fn has(&self, kind: Kind, key: &[u8], value: &[u8]) -> bool {
         let (from, to) = (Bound::Included(key), Bound::Excluded(value));
         match kind {
@@ -359,7 +360,7 @@ impl ReadKeys {
         }
     }
 
-    /// The first key or range of which there is something newer in a version.
+    /// Returns the first key, or begin of a range, for which a version has something newer.
     fn conflict(&self, version: &Version, at: Sequence) -> Result<Option<Vec<u8>>> {
         let since = Since::new(version, at);
         let (mut points, mut group) = (self.points.iter(), [&[][..]; GROUP]);
@@ -382,13 +383,13 @@ impl ReadKeys {
     }
 }
 
-/// What a transaction has read, and up to which write that holds still.
+/// The read set of a transaction, and up to which write it is known to be valid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadSet {
     pub(crate) keyspaces: BTreeMap<KeyspaceId, ReadKeys>,
     /// No write up to this one has changed what was read.
     pub(crate) at: Sequence,
-    /// When the first of the values that were read expires.
+    /// The earliest expiry of the values that were read.
     pub(crate) expiry: Option<Expiry>,
 }
 
@@ -397,7 +398,7 @@ impl ReadSet {
         self.keyspaces.get(&keyspace).is_some_and(|read| read.points.contains(key))
     }
 
-    /// An error if a batch that was accepted before has changed what was read.
+    /// Returns an error if a batch that was accepted earlier changes what was read.
     pub(crate) fn check_batch(&self, batch: &Batch) -> Result<()> {
         for (keyspace, kind, key, value) in batch.logged() {
             let read = self.keyspaces.get(&keyspace);
@@ -408,7 +409,8 @@ impl ReadSet {
         Ok(())
     }
 
-    /// An error if what was read has changed, or expired. `of`: the tree of a key space.
+    /// Returns an error if what was read has changed or expired. `of`: returns the tree of a key
+    /// space.
     pub(crate) fn check(&self, of: impl Fn(KeyspaceId) -> Result<Arc<OpenTree>>) -> Result<()> {
         for (&keyspace, read) in &self.keyspaces {
             let tree = of(keyspace)?;

@@ -1,9 +1,9 @@
-//! What changes an open store: its writers, and its background work.
+//! The engine of a tree: what changes it, by writers and by background work.
 //! ```text
 //! writers     commit (one leader at a time)  -> memtable, log
 //! background  flush, merge                   -> installer of the tree
 //! ```
-//! Invariant: readers have the tree alone, and never this.
+//! Invariant: readers have the tree alone, and never its engine.
 
 use std::ops::Deref;
 use std::sync::OnceLock;
@@ -25,33 +25,32 @@ use crate::tree::version::Version;
 use crate::write::commit::Commit;
 use crate::write::work::Work;
 
-/// An open store that can be written to. What it shares with readers is reached as if it were its
-/// own.
+/// An open tree that can be written to. It dereferences to the tree, which it shares with readers.
 pub(crate) struct Engine {
     pub(crate) tree: Arc<OpenTree>,
-    /// Of the store.
+    /// Shared by all trees of the store.
     pub(crate) commit: Arc<Commit>,
     pub(crate) work: Mutex<Work>,
     /// Signalled when work appears, ends or fails.
     pub(crate) work_changed: Condvar,
-    /// The threads that may work for it.
+    /// The threads that may work for the tree.
     pub(crate) pool: Mutex<Option<Arc<WorkerPool>>>,
-    /// Of its merges, and of those of stores that it shares threads with.
+    /// Bounds concurrent merges, together with the stores that share its threads.
     pub(crate) lanes: Arc<MergeLanes>,
-    /// Keeps merges to their rate.
+    /// Limits the rate of merges.
     pub(crate) rate_limiter: Arc<RateLimiter>,
-    /// Its share of memory for writes, where stores or key spaces share it.
+    /// Its share of write memory, if stores or key spaces share that.
     memory: OnceLock<Arc<StoreMemory>>,
     pub(crate) memtable_size: MemtableSize,
-    /// Where writers are slowed down and stopped.
+    /// The limits at which writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
-    /// Held while the store is open, by the default tree's.
+    /// The lock of the folder. The engine of the default tree has it while the store is open.
     pub(crate) lock: Mutex<Option<FolderLock>>,
-    /// Counts those who use it.
+    /// Counts the users of the engine.
     users: Arc<()>,
 }
 
-/// The use of a tree: meanwhile the key space is not opened anew.
+/// A use of a tree. While one exists, the key space is not reopened.
 #[derive(Clone)]
 pub(crate) struct EngineUse {
     engine: Arc<Engine>,
@@ -67,8 +66,8 @@ impl Deref for EngineUse {
 }
 
 impl Engine {
-    /// Requires: `lock` is that of the folder that the tree is in, or another tree of the store
-    /// has it.
+    /// Returns the engine of a tree. Requires: `lock` is the lock of the tree's folder, or another
+    /// tree of the store has that lock.
     pub(crate) fn new(
         tree: OpenTree,
         commit: Arc<Commit>,
@@ -94,18 +93,18 @@ impl Engine {
         engine
     }
 
-    /// It is used as long as this is there.
+    /// Returns a use of the engine.
     pub(crate) fn used(self: &Arc<Self>) -> EngineUse {
         EngineUse { engine: Arc::clone(self), _counted: Arc::clone(&self.users) }
     }
 
-    /// Whether somebody uses it, or reads from its tree.
+    /// Whether anyone uses the engine, or reads from its tree.
     pub(crate) fn is_used(&self) -> bool {
         Arc::strong_count(&self.users) > 1 || Arc::strong_count(&self.tree) > 1
     }
 
-    /// From now on its memtables count in this memory, unless they do in another. Requires: nobody
-    /// writes meanwhile.
+    /// Makes its memtables count in this write memory, unless they already count in another.
+    /// Requires: nobody writes meanwhile.
     pub(crate) fn join_memory(&self, memory: &Arc<WriteMemory>) {
         if self.memory.get().is_some() {
             return;
@@ -115,14 +114,14 @@ impl Engine {
         self.note_recovered_memory();
     }
 
-    /// Its share of memory for writes. None: it shares none.
+    /// Returns its share of write memory. None: it shares none.
     #[inline]
     pub(crate) fn memory(&self) -> Option<&Arc<StoreMemory>> {
         self.memory.get()
     }
 
-    /// Its key space was dropped: nothing is read, written or installed any more. Requires: the
-    /// caller is the writer and has the installer's lock.
+    /// Shuts the tree of a dropped key space: nothing is read, written or installed any more.
+    /// Requires: the caller is the writer and holds the installer's lock.
     pub(crate) fn drop_tree(&self, name: &str) {
         let last = self.current.hold();
         self.tree.dropped.set(name);
@@ -133,18 +132,18 @@ impl Engine {
         self.leaving.add_tables(&last, last.files(), Arc::clone(&self.workers) as _);
         let images = last.layout.images.iter().map(|image| Obsolete::Image(image.file));
         self.leaving.add(images);
-        // Readers that see this version see that it is dropped.
+        // Readers of this version learn from it that the key space was dropped.
         self.current.store(Arc::new(Version::closed(&last)));
     }
 
-    /// Gives back its share of memory for writes. Requires: nothing is written any more.
+    /// Gives its share of write memory back. Requires: nothing is written any more.
     pub(crate) fn release(&self) {
         if let Some(memory) = self.memory() {
             memory.leave();
         }
     }
 
-    /// Counts what is in memory already.
+    /// Counts memtables that were recovered at opening.
     fn note_recovered_memory(&self) {
         let Some(memory) = self.memory() else { return };
         let version = self.current.pin();
@@ -154,10 +153,10 @@ impl Engine {
         }
     }
 
-    /// Has threads work for the store from now on, if its options say so.
+    /// Lets threads work for the tree, if its options ask for that.
     ///
     /// # Errors
-    /// A thread cannot be had.
+    /// No thread can be started.
     pub(crate) fn start_work(self: &Arc<Self>) -> Result<()> {
         match (self.table_files.options.background, &*lock(&self.pool)) {
             (Background::Threads(_), Some(pool)) => pool.join(&self.workers, Arc::clone(self) as _),
@@ -165,21 +164,21 @@ impl Engine {
         }
     }
 
-    /// Has threads work for it again, after `end_work`.
+    /// Lets threads work for the tree again, after `end_work`.
     ///
     /// # Errors
-    /// A thread cannot be had.
+    /// No thread can be started.
     pub(crate) fn resume_work(self: &Arc<Self>, pool: Arc<WorkerPool>) -> Result<()> {
         self.go_on();
         *lock(&self.pool) = Some(pool);
         self.start_work()
     }
 
-    /// Returns when no thread works for the store any more. Those that were its own have ended.
+    /// Returns when no thread works for the tree any more. Threads of its own have ended.
     pub(crate) fn end_work(&self) {
         self.stop();
         self.workers.leave();
-        // Calls that are under way may take long.
+        // Calls still in progress may take long, so lanes are given back now.
         lock(&self.work).merges.give_back_lanes();
         let pool = lock(&self.pool).take();
         drop(pool);

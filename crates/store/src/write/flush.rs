@@ -4,8 +4,8 @@
 //!                         ^                                        adds to are still the newest
 //!                         '------------- prepare again -------------- else
 //! ```
-//! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
-//! the guard prepared outside every lock; installing is a short step (rule 3).
+//! Invariants: flushes are installed in the order of their numbers (ordering rule 1). Writing the
+//! table and preparing the guard happen outside all locks; installing is a short step (rule 3).
 
 use std::time::{Duration, Instant};
 
@@ -32,33 +32,33 @@ use crate::tree::version::{Sealed, Version};
 use crate::write::locator_merge::remade;
 use crate::write::merge_plan::run_of;
 
-/// A flush on its way.
+/// A flush in progress.
 pub(crate) struct FlushTask {
     sealed: Arc<Sealed>,
     written: Option<Box<Written>>,
-    /// An attempt was made to install it: the manifest may name the table.
+    /// Installing was attempted, so the manifest may name the table.
     may_be_named: bool,
-    /// When it began, by the store's clock.
+    /// When the flush began, by the store's clock.
     begun: Duration,
 }
 
-/// The tables of a flush, or of what is loaded past the memtable.
+/// The tables of a flush or of a bulk load.
 pub(crate) struct Written {
     pub(crate) output: RunOutput,
-    /// Its keys, for a guard that takes those of each flush: the memtable is walked once. None:
-    /// they are too many for memory.
+    /// The keys, collected while the tables were written, for a guard that takes the keys of each
+    /// flush. None: there are too many for memory.
     pub(crate) keys: Option<KeyList>,
 }
 
-/// Where a guard gets the keys of a new run from.
+/// Where a guard gets the keys of a new run.
 enum NewKeys<'k> {
     Listed(&'k KeyList),
-    /// From its tables.
+    /// They are read from the run's tables.
     Stored(PlacedRun),
 }
 
 impl Written {
-    /// Its keys. `edit`: the one that brings its tables into the tree.
+    /// Returns the source of the run's keys. `edit`: the edit that adds its tables to the tree.
     fn keys(&self, edit: &Edit) -> NewKeys<'_> {
         match &self.keys {
             Some(keys) => NewKeys::Listed(keys),
@@ -66,7 +66,7 @@ impl Written {
         }
     }
 
-    /// The run of its tables. Requires: as above, and there is a table.
+    /// Returns the run of the tables. Requires: `edit` adds them, and there is at least one.
     fn run(&self, edit: &Edit) -> PlacedRun {
         let opened = |record: &TableRecord| {
             RunTable::of_record(Arc::clone(&self.output.opened[&record.file]), record)
@@ -77,16 +77,16 @@ impl Written {
     }
 }
 
-/// What the manifest is to know of a new run, beside its tables.
+/// What the manifest records about a new run, besides its tables.
 #[derive(Clone, Copy)]
 pub(crate) struct NewRun {
     pub(crate) flush: FlushNumber,
-    /// Its least and its greatest sequence number.
+    /// Its smallest and its greatest sequence number.
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
-    /// Whether it was a memtable.
+    /// Whether it was flushed from a memtable.
     pub(crate) is_flushed: bool,
-    /// The log with its first entry. None: it came from no log.
+    /// The log that has its first entry. None: no log has it.
     pub(crate) first_log: Option<u64>,
 }
 
@@ -97,12 +97,12 @@ impl NewRun {
     }
 }
 
-/// What a step of a flush has done.
+/// The result of a step of a flush.
 pub(crate) enum Flushed {
     Written {
         bytes: u64,
     },
-    /// The flush is done: its bytes, and when it began.
+    /// The flush is complete: its bytes, and when it began.
     Installed {
         bytes: u64,
         begun: Duration,
@@ -114,29 +114,31 @@ impl FlushTask {
         FlushTask { sealed, written: None, may_be_named: false, begun }
     }
 
-    /// One step: writes the table, or installs it.
+    /// Runs one step: writes the table, or installs it.
     pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<Flushed> {
         let Some(written) = &self.written else {
             let written = Box::new(write_run(tree, &self.sealed.memtable)?);
             let written = self.written.insert(written);
             return Ok(Flushed::Written { bytes: written.output.bytes() });
         };
-        // After an error the table is good, and the manifest may name it: it is not written again.
+        // The table stays valid after an error, and the manifest may name it. So it is not written
+        // again.
         self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
         if self.sealed.first_log.is_none() {
-            // As of what is loaded past the logs: damage to the edit is then no torn end.
+            // As for bulk loads: damage to the edit then cannot look like a torn tail.
             let _ = tree.installer().repeat_edit(tree);
         }
         Ok(Flushed::Installed { bytes: written.output.bytes(), begun: self.begun })
     }
 
-    /// The memory of its entries.
+    /// Returns the memory that its entries take.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.sealed.memtable.size_bytes()
     }
 
-    /// Removes what it has written: the store is closed, and the log has the entries.
+    /// Removes the tables that it has written. The store is being closed, and the log has the
+    /// entries.
     pub(crate) fn abandon(self, tree: &OpenTree) {
         if let Some(written) = self.written.filter(|_| !self.may_be_named) {
             written.output.abandon(&tree.table_files);
@@ -172,7 +174,7 @@ fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
     Ok(Written { output, keys: Some(keys) })
 }
 
-/// Gives the guard the keys of a new run, and installs both.
+/// Adds the keys of a new run to the guard, and installs both.
 pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Result<()> {
     let output = &written.output;
     loop {
@@ -185,7 +187,7 @@ pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Resul
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
         let edit = edit(tree, &now, new, output);
-        // Of a key space without a log change feeds tell nothing.
+        // Change feeds never deliver the writes of a key space without a log.
         let unlogged = (!new.is_flushed && tree.has_log()).then_some(new.last);
         let origin = Origin { first_log: new.first_log, unlogged };
         return installer.install_flushed(tree, &edit, origin, &output.opened, guard);
@@ -205,7 +207,8 @@ fn edit(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> Edi
     }
 }
 
-/// Level 0; but what is loaded into an empty store is its last level, whose number is by its size.
+/// Returns level 0. A bulk load into an empty tree becomes the last level, whose number depends on
+/// its size.
 fn level_of(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> usize {
     if new.is_flushed || !now.runs.is_empty() {
         return 0;
@@ -215,7 +218,7 @@ fn level_of(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) ->
     options.schedule().level_holding(flushes)
 }
 
-/// The span of a flushed run. The oldest run begins at 0 by definition.
+/// Returns the span of a flushed run. The oldest run begins at 0 by definition.
 fn flush_span(now: &Version, flush: FlushNumber) -> Span {
     if now.runs.is_empty() {
         return Span::new(FlushNumber(0), flush.next()).expect("0 is below every end");
@@ -223,8 +226,8 @@ fn flush_span(now: &Version, flush: FlushNumber) -> Span {
     Span::of_flush(flush)
 }
 
-/// The guard of `version` with the flushed keys in it. The first run of a tree is its base. An
-/// error: keys are to be read from tables, and cannot be.
+/// Returns the change of the guard of `version` that adds the new run's keys. The first run of a
+/// tree becomes the guard's base. Returns an error if keys must be read from tables and cannot be.
 fn prepare_guard(
     tree: &OpenTree,
     version: &Version,
@@ -262,8 +265,8 @@ fn prepare_guard(
     Ok(change)
 }
 
-/// The parts that have some of the keys, each with these. `begin`: what takes the keys of a part.
-/// `end`: the part that comes of it.
+/// Returns the parts that get some of the keys. `begin`: what takes the keys of a part. `end`:
+/// makes the new part of it.
 fn with_keys<F: TakeKeys>(
     parts: &Parts,
     keys: &NewKeys<'_>,

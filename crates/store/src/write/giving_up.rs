@@ -1,27 +1,29 @@
-//! Waits that their caller may give up: for one call a thread says how it learns of that.
+//! Waits that the caller may give up: for the duration of a call, a thread sets a function that
+//! decides.
 //! ```text
 //! giving_up(asked, || db.put(..))     waits: 20 ms, asked? no -> 20 ms, asked? yes -> Cancelled
 //! ```
-//! Invariant: it is asked while this thread holds no lock of the store, and is in no call that
-//! closing waits for: it may close the store itself. (Of a transaction: it must not use that one.)
+//! Invariant: the function runs while its thread holds no lock of the store, and is not in a call
+//! that closing waits for. So it may close the store itself. (But it must not use a transaction
+//! that waits.)
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// How long a wait goes on without asking.
+/// The longest that a wait goes on without asking.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
 
 thread_local! {
     static ASKED: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
 }
 
-/// Makes a call that may wait for the lock of a key, or until flushes and merges have caught up,
-/// and asks every 20 ms of such a wait whether to give it up. Then the call ends with
-/// [`Error::Cancelled`](crate::Error::Cancelled), and has written nothing. `asked` is asked on this
-/// thread, and may take its time; it must not use a transaction that waits.
+/// Runs `call`, whose waits can be given up: waits for the lock of a key, and until flushes and
+/// merges have caught up. During such a wait, `asked` is called every 20 ms. Once it returns true,
+/// the call ends with [`Error::Cancelled`](crate::Error::Cancelled), and has written nothing.
+/// `asked` runs on this thread, and may take its time. It must not use a transaction that waits.
 ///
-/// For programs that get signals, such as those in Python. Waits for the disk are not given up, nor
-/// those behind writes of other threads, which may be stopped.
+/// This is meant for programs that handle signals, such as those in Python. Waits for the disk
+/// cannot be given up, nor waits behind the writes of other threads, which may be stopped.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +35,7 @@ thread_local! {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn giving_up<T>(asked: fn() -> bool, call: impl FnOnce() -> T) -> T {
-    /// Whoever was asked before is asked again, after a panic, too.
+    /// Restores the previous function, even after a panic.
     struct Before(Option<fn() -> bool>);
 
     impl Drop for Before {
@@ -46,18 +48,18 @@ pub fn giving_up<T>(asked: fn() -> bool, call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// Whether this thread may give waits up.
+/// Whether this thread may give up waits.
 #[inline]
 pub(crate) fn is_possible() -> bool {
     ASKED.get().is_some()
 }
 
-/// How long a wait that may last so long goes on before it asks.
+/// Returns how long a wait of up to `left` goes on before it asks.
 pub(crate) fn step(left: Duration) -> Duration {
     if is_possible() { left.min(STEP) } else { left }
 }
 
-/// Whether this thread's wait is given up. Requires: the thread holds no lock of the store.
+/// Whether this thread gives up its wait. Requires: the thread holds no lock of the store.
 pub(crate) fn is_given_up() -> bool {
     ASKED.get().is_some_and(|asked| asked())
 }

@@ -1,15 +1,17 @@
-//! Bulk loading: sorted entries become the newest run at once, past log and memtable.
+//! Bulk loading: sorted entries become the newest run at once, bypassing log and memtable.
 //! ```text
 //! writers wait   seal -> flush what is sealed -> one sequence number, one flush number
 //!                entries, checked one by one -> tables -> guard, as in a flush -> one edit
 //!                -> visible
 //! ```
-//! Invariants (ordering rule 1): all earlier writes are in tables when the flush number is taken,
-//! and nothing is written until the run is there. So its entries, which share one sequence number,
-//! are newer than all others. Readers see all of it or nothing, and so does a recovery: one edit
-//! names every table. No log has the run's entries, unlike those of a flushed memtable. So a second
-//! edit follows, and damage to the first one is no torn end. The guard gets the keys of the run: as
-//! they came, or from the tables, if they are more than memory is to hold.
+//! Invariants (ordering rule 1): all earlier writes are in tables when the flush number is taken.
+//! Nothing else is written until the run is installed. So its entries, which share one sequence
+//! number, are newer than all others. Readers and recovery see all of it or nothing, since one edit
+//! names every table.
+//!
+//! Unlike a flushed memtable, the run is in no log. So a second edit follows, and damage to the
+//! first one cannot look like a torn tail. The guard gets the run's keys as they came, or reads
+//! them from the tables if they are too many for memory.
 
 use trommel_filters::KeyList;
 
@@ -23,22 +25,22 @@ use crate::tree::run_writer::RunWriter;
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
 
-/// Keys are kept as long as they take no more memory than so many write buffers. The memtables,
-/// which may take as much, are empty meanwhile.
+/// Keys are kept in memory up to the size of this many write buffers. The memtables, which may take
+/// as much, are empty meanwhile.
 const BUFFERS_OF_KEYS: usize = 4;
 
-/// Key and value. None: there is no next entry.
+/// A key and a value. None: there is no next entry.
 type Lent<'e> = Option<(&'e [u8], &'e [u8])>;
 
-/// Entries, one after the other: each is there until the next one is asked for.
+/// A stream of entries. Each one is lent until the next call.
 pub(crate) trait Entries<E> {
-    /// About how many there are.
+    /// Returns the number of entries, approximately.
     fn len_about(&self) -> u64;
-    /// The next one.
+    /// Returns the next entry.
     fn next(&mut self) -> std::result::Result<Lent<'_>, E>;
 }
 
-/// Those of an iterator, and the one that was given last.
+/// The entries of an iterator, and the one that was returned last.
 struct Given<I, T>(I, Option<T>);
 
 impl<I, K: AsRef<[u8]>, V: AsRef<[u8]>, E> Entries<E> for Given<I, (K, V)>
@@ -65,7 +67,7 @@ impl Entries<Error> for Sorted<'_, '_> {
     }
 }
 
-/// The keys of a run, as long as they are few.
+/// The keys of a run, as long as there are few.
 struct FewKeys {
     keys: Option<KeyList>,
     bytes: usize,
@@ -88,7 +90,7 @@ impl FewKeys {
     }
 }
 
-/// Makes a run of entries whose keys ascend. How many there were.
+/// Makes a run of entries whose keys ascend. Returns their number.
 pub(crate) fn ingest<E: From<Error>>(
     engine: &Engine,
     entries: impl Iterator<Item = std::result::Result<(impl AsRef<[u8]>, impl AsRef<[u8]>), E>>,
@@ -100,7 +102,7 @@ pub(crate) fn ingest<E: From<Error>>(
     ingest_all(engine, Given(entries, None))
 }
 
-/// Makes a run of what was sorted. How many entries there were.
+/// Makes a run of sorted entries. Returns their number.
 pub(crate) fn ingest_sorted(engine: &Engine, sorted: Sorted<'_, '_>) -> Result<u64> {
     if sorted.rows_max() == 0 {
         return Ok(0);
@@ -108,7 +110,7 @@ pub(crate) fn ingest_sorted(engine: &Engine, sorted: Sorted<'_, '_>) -> Result<u
     ingest_all(engine, sorted)
 }
 
-/// Requires: there is one.
+/// Makes a run of all entries. Requires: there is at least one.
 fn ingest_all<E: From<Error>>(
     engine: &Engine,
     entries: impl Entries<E>,
@@ -124,8 +126,8 @@ fn ingest_all<E: From<Error>>(
             engine.sweep_or_call();
             return Err(error.into());
         }
-        // It has happened. After a failure the next edit begins a new manifest, which names it from
-        // the start.
+        // The load is complete. If repeating the edit fails, the next edit begins a new manifest,
+        // which names the run from the start.
         let _ = engine.installer().repeat_edit(engine);
         engine.work_appeared();
         Ok::<_, E>((written.output.entries(), bytes))
@@ -135,7 +137,8 @@ fn ingest_all<E: From<Error>>(
     Ok(entries)
 }
 
-/// The tables of the run, and the bytes of keys and values. After an error nothing is left of them.
+/// Writes the tables of the run. Returns them, and the bytes of keys and values. After an error no
+/// table is left.
 fn write_run<E: From<Error>>(
     engine: &Engine,
     sequence: Sequence,
@@ -149,7 +152,7 @@ fn write_run<E: From<Error>>(
     let mut keys = FewKeys::new(buffer_bytes.saturating_mul(BUFFERS_OF_KEYS));
     let mut bytes = 0;
     let mut before: Option<Vec<u8>> = None;
-    // They are held until the tables hold them.
+    // Value files are held until the tables hold them.
     let mut held: Vec<Arc<ValueFile>> = Vec::new();
     while let Some((key, value)) = entries.next()? {
         check(before.as_deref(), key, value)?;
@@ -175,7 +178,7 @@ fn write_run<E: From<Error>>(
     Ok((Written { output, keys: keys.keys }, bytes))
 }
 
-/// Whether an entry may follow the one before it.
+/// Checks that an entry may follow the one before it.
 fn check(before: Option<&[u8]>, key: &[u8], value: &[u8]) -> Result<()> {
     if key.len() > KEY_BYTES_MAX {
         return Err(Error::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });

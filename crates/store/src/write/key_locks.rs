@@ -1,18 +1,19 @@
-//! Locks of single keys: what one has locked, nobody else writes until it ends.
+//! Locks of single keys: while a holder has a key's lock, nobody else can write the key.
 //! ```text
-//! get_for_update   free -> held        held by another -> waits, the first one first
-//! a write          the leader of its group refuses it if another holds a key of it. Then its own
-//!                  thread waits for that lock, takes it, and tries again
-//! a waits for b, b waits for a         the second one is told: Deadlock
+//! get_for_update   free -> held        held by another -> waits, in order of arrival
+//! a write          the leader of its group refuses it if another holder has one of its keys. Then
+//!                  its own thread waits for that lock, takes it, and tries again
+//! a waits for b, b waits for a         the second wait fails: Deadlock
 //! longer than `lock_timeout`           LockTimeout       given up: Cancelled
 //! ```
-//! One mutex guards the table. It is held for steps in memory only, and nothing else is locked
-//! meanwhile. Every write goes through the writer's lock, which is held for longer.
+//! One mutex guards the table. It is held only for short steps in memory, and no other lock is
+//! taken meanwhile. It is no bottleneck: every write also takes the writer's lock, which is held
+//! for longer.
 //!
-//! Invariants: a lock has one holder, and a holder waits for one lock at most. So the waits are
-//! chains, and only a new wait can close a ring: when a lock is handed over, its new holder waits
-//! for nothing. Who waits is in the table before the store can be closed or the key space dropped,
-//! or learns of it before it waits.
+//! Invariants: a lock has one holder, and a holder waits for at most one lock. So waits form
+//! chains, and only a new wait can close a cycle: when a lock is handed over, its new holder waits
+//! for nothing. A waiter is either in the table before the store is closed or the key space
+//! dropped, or learns of this before it waits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -30,7 +31,7 @@ use crate::tree::open_tree::OpenTree;
 use crate::write::conflicts::Write;
 use crate::write::giving_up;
 
-/// Who may hold locks: a transaction, or a write that has met one. Never used again.
+/// A holder of locks: a transaction, or a write that has met a locked key. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HolderId(u64);
 
@@ -38,7 +39,7 @@ type Key = Arc<[u8]>;
 
 /// The locks of a store's keys.
 pub(crate) struct KeyLocks {
-    /// How many there are, so that nobody looks at the table in vain.
+    /// The number of locks. While it is 0, nobody needs to look at the table.
     count: AtomicUsize,
     next_holder: AtomicU64,
     table: Mutex<Table>,
@@ -48,20 +49,20 @@ pub(crate) struct KeyLocks {
 #[derive(Default)]
 struct Table {
     locks: BTreeMap<KeyspaceId, BTreeMap<Key, KeyLock>>,
-    /// What each holder has, in the order in which it was taken.
+    /// The locks of each holder, in the order in which they were taken.
     held: BTreeMap<HolderId, Vec<Held>>,
-    /// How many were taken until now, by all.
+    /// Counts the locks taken so far, by all holders.
     taken: Mark,
-    /// Who waits, and for whom.
+    /// Each waiting holder, and the holder for which it waits.
     waits: BTreeMap<HolderId, HolderId>,
 }
 
-/// A moment among the locks that were taken: it tells those before it from those since. How many a
-/// holder has does not, since it may have given some up meanwhile and taken others.
+/// A point in the sequence of all locks taken: it separates earlier locks from later ones. A
+/// holder's number of locks would not do, since it may have freed some and taken others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark(u64);
 
-/// A lock that somebody has.
+/// A lock that a holder has.
 struct Held {
     at: Mark,
     keyspace: KeyspaceId,
@@ -70,40 +71,41 @@ struct Held {
 
 struct KeyLock {
     holder: HolderId,
-    /// The first one is next.
+    /// Waiters, in order of arrival.
     waiting: VecDeque<Arc<Waiter>>,
 }
 
 struct Waiter {
     holder: HolderId,
-    /// Signalled when it has waited long enough: it has the lock, or there is nothing to have.
+    /// Signalled when the wait is over: it has the lock, or can no longer get it.
     turn: Condvar,
 }
 
-/// How long somebody waits for locks.
+/// How long a caller waits for locks.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// The store's time at which it ends. None: nobody else would end the wait.
+    /// When the wait ends, by the store's clock. None: it must not wait, since no one else would
+    /// end the wait.
     until: Option<Duration>,
 }
 
 impl Patience {
-    /// That of the options, from now on. In stepped mode there is none.
+    /// Returns the patience that the options ask for, from now on. In stepped mode there is none.
     pub(crate) fn of(tree: &OpenTree) -> Self {
         let waits = tree.table_files.options.background != Background::Stepped;
         let until = || tree.env.clock.now().saturating_add(tree.table_files.options.lock_timeout);
         Patience { until: waits.then(until) }
     }
 
-    /// None: it is over.
+    /// Returns the remaining time. None: it is over.
     pub(crate) fn left(self, tree: &OpenTree) -> Option<Duration> {
         let left = self.until?.checked_sub(tree.env.clock.now())?;
         (!left.is_zero()).then_some(left)
     }
 }
 
-/// The place of somebody who waits. Dropped, also by a panic, it is free, unless the wait has
-/// ended.
+/// A waiter's place in a queue. Dropping this, even by a panic, gives the place up, unless the wait
+/// has ended.
 struct InLine<'w> {
     locks: &'w KeyLocks,
     waiter: &'w Arc<Waiter>,
@@ -114,7 +116,7 @@ struct InLine<'w> {
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        // In a child the table may be locked for ever.
+        // In a forked child, the table may be locked forever.
         if self.leaves && !self.locks.life.is_forked() {
             self.locks.leave(self.waiter, self.keyspace, self.key);
         }
@@ -127,18 +129,18 @@ impl KeyLocks {
         KeyLocks { count, next_holder, table: Mutex::default(), life }
     }
 
-    /// One that holds nothing.
+    /// Returns a holder that has no locks.
     pub(crate) fn new_holder(&self) -> HolderId {
         HolderId(self.next_holder.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Whether nobody else holds a key that a write writes.
+    /// Checks that nobody else has locked a key that the write changes.
     ///
     /// # Errors
-    /// `LockTimeout` names the first one.
+    /// `LockTimeout` names the first locked key.
     #[inline]
     pub(crate) fn check(&self, write: &Write) -> Result<()> {
-        // Who takes a lock waits for the group that is being written: see `Commit`.
+        // Whoever takes a lock waits for the group that is being written: see `Commit`.
         if self.count.load(Ordering::Relaxed) == 0 { Ok(()) } else { self.look_for(write) }
     }
 
@@ -161,8 +163,8 @@ impl KeyLocks {
         Ok(())
     }
 
-    /// Ends waits for keys of a key space that was dropped; without one, all waits: the store is
-    /// being closed. Requires: its tree, or the store, says so already.
+    /// Ends all waits for keys of a dropped key space. None: ends all waits, since the store is
+    /// being closed. Requires: the tree, or the store, is already marked as such.
     pub(crate) fn end_waits(&self, dropped: Option<KeyspaceId>) {
         let table = &mut *lock(&self.table);
         let hits = |keyspace: &KeyspaceId| dropped.is_none_or(|dropped| dropped == *keyspace);
@@ -174,7 +176,7 @@ impl KeyLocks {
         }
     }
 
-    /// Takes a lock. False: it has it already.
+    /// Takes a lock. Returns false if the holder has it already.
     fn take(
         &self,
         holder: HolderId,
@@ -182,7 +184,7 @@ impl KeyLocks {
         key: &[u8],
         patience: Patience,
     ) -> Result<bool> {
-        // In a child the table may be locked for ever.
+        // In a forked child, the table may be locked forever.
         tree.check_open()?;
         let mut table = lock(&self.table);
         tree.check_open()?;
@@ -207,7 +209,7 @@ impl KeyLocks {
         let lock = table.find(keyspace, key).expect("it was found");
         lock.waiting.push_back(Arc::clone(&waiter));
         table.waits.insert(holder, other);
-        // It counts at once, so that `stats` shows it while it lasts.
+        // Counted right away, so that `stats` shows the wait while it lasts.
         tree.counters.lock_waits.add(Duration::ZERO);
         let taken = self.wait_for(table, &waiter, (tree, key), patience);
         tree.counters.lock_waits.add_time(tree.since(start));
@@ -224,12 +226,12 @@ impl KeyLocks {
     ) -> Result<bool> {
         let (keyspace, holder) = (tree.keyspace, waiter.holder);
         let mut in_line = InLine { locks: self, waiter, keyspace, key, leaves: true };
-        // After it, so that a panic unlocks the table before the place is given up.
+        // Declared after `in_line`, so that a panic unlocks the table before the place is given up.
         let mut table = table;
         let (mut longest, mut waited) = (None, Duration::ZERO);
         while table.waits.contains_key(&holder) {
             let left = patience.left(tree);
-            // Where the clock stands still, waits have an end all the same.
+            // Ends the wait even if the store's clock stands still.
             let left = left.filter(|left| waited < *longest.get_or_insert(*left));
             let Some(left) = left else {
                 drop(table);
@@ -247,7 +249,7 @@ impl KeyLocks {
                 if giving_up::is_given_up() {
                     return Err(Error::Cancelled);
                 }
-                // This may be a child by now, where the table may be locked for ever.
+                // This may be a forked child by now, in which the table may be locked forever.
                 tree.check_open()?;
                 table = lock(&self.table);
             }
@@ -260,7 +262,7 @@ impl KeyLocks {
         Err(timeout(keyspace, key))
     }
 
-    /// Somebody waits no more, or has the lock by now and does not want it.
+    /// Ends a wait. If the waiter has already got the lock, frees it.
     fn leave(&self, waiter: &Arc<Waiter>, keyspace: KeyspaceId, key: &[u8]) {
         let mut table = lock(&self.table);
         if table.waits.remove(&waiter.holder).is_some() {
@@ -272,7 +274,7 @@ impl KeyLocks {
         self.free_one(waiter.holder, keyspace, key);
     }
 
-    /// Frees the locks that a holder has taken since. How many.
+    /// Frees the locks that a holder has taken since `mark`. Returns their number.
     fn free_since(&self, holder: HolderId, mark: Mark) -> usize {
         let table = &mut *lock(&self.table);
         let Some(held) = table.held.get_mut(&holder) else { return 0 };
@@ -296,7 +298,7 @@ impl KeyLocks {
         self.hand_over(table, keyspace, key);
     }
 
-    /// Gives a lock to the first one who waits for it, or lets it go.
+    /// Hands a lock over to the first waiter, or removes it.
     fn hand_over(&self, table: &mut Table, keyspace: KeyspaceId, key: &[u8]) {
         let lock = table.find(keyspace, key).expect("it was held");
         let Some(next) = lock.waiting.pop_front() else {
@@ -318,14 +320,14 @@ impl Table {
         self.locks.get_mut(&keyspace)?.get_mut(key)
     }
 
-    /// Requires: it is free.
+    /// Gives a lock to a holder. Requires: the lock is free.
     fn give(&mut self, keyspace: KeyspaceId, key: Key, holder: HolderId) {
         let lock = KeyLock { holder, waiting: VecDeque::new() };
         self.locks.entry(keyspace).or_default().insert(Arc::clone(&key), lock);
         self.note(holder, keyspace, key);
     }
 
-    /// A holder has a lock from now on.
+    /// Records that a holder has a lock.
     fn note(&mut self, holder: HolderId, keyspace: KeyspaceId, key: Key) {
         let at = self.taken;
         self.taken = Mark(at.0 + 1);
@@ -340,7 +342,7 @@ impl Table {
         }
     }
 
-    /// Whether one waits for another, or for one who does, and so on.
+    /// Whether `waiting` waits for `other`, directly or through other holders.
     fn waits_for(&self, mut waiting: HolderId, other: HolderId) -> bool {
         while let Some(next) = self.waits.get(&waiting) {
             if *next == other {
@@ -356,22 +358,23 @@ fn timeout(keyspace: KeyspaceId, key: &[u8]) -> Error {
     Error::LockTimeout { keyspace: keyspace.0, key: key.to_vec() }
 }
 
-/// Takes locks for a holder. Dropped: what it has taken is free.
+/// Takes locks for a holder. Dropping this frees the locks that it has taken.
 pub(crate) struct Locker {
     locks: Arc<KeyLocks>,
     holder: HolderId,
-    /// What the holder had before stays.
+    /// Locks that the holder took before this point are kept.
     before: Mark,
 }
 
 impl Locker {
-    /// For a new holder.
+    /// Returns a locker for a new holder.
     pub(crate) fn new(locks: &Arc<KeyLocks>) -> Self {
         let holder = locks.new_holder();
         Locker { locks: Arc::clone(locks), holder, before: Mark::default() }
     }
 
-    /// For a holder that may have some. Requires: this process has opened the store.
+    /// Returns a locker for an existing holder, which may have locks. Requires: this process has
+    /// opened the store.
     pub(crate) fn beside(locks: &Arc<KeyLocks>, holder: HolderId) -> Self {
         let before = lock(&locks.table).taken;
         Locker { locks: Arc::clone(locks), holder, before }
@@ -381,36 +384,37 @@ impl Locker {
         self.holder
     }
 
-    /// Takes the lock of a key, and waits for it if it has to. False: it has it already. Requires:
-    /// the holder takes no other one meanwhile; the caller holds no lock of the store.
+    /// Takes the lock of a key, and waits for it if necessary. Returns false if the holder has it
+    /// already. Requires: the holder takes no other lock meanwhile, and the caller holds no lock of
+    /// the store.
     ///
     /// # Errors
-    /// `Deadlock`: who has it waits for this one. `LockTimeout`: it took too long, or must not wait
-    /// at all. `Closed`, `KeyspaceDropped`, `Forked`: the key is there no more.
+    /// `Deadlock`: the lock's holder waits for this one. `LockTimeout`: the wait took too long, or
+    /// is not allowed. `Closed`, `KeyspaceDropped`, `Forked`: the key can no longer be locked.
     pub(crate) fn take(&self, tree: &OpenTree, key: &[u8], patience: Patience) -> Result<bool> {
         self.locks.take(self.holder, tree, key, patience)
     }
 
-    /// Now, among the locks that are taken.
+    /// Returns the present point in the sequence of locks taken.
     pub(crate) fn mark(&self) -> Mark {
-        // In a child the table may be locked for ever.
+        // In a forked child, the table may be locked forever.
         if self.locks.life.is_forked() { Mark::default() } else { lock(&self.locks.table).taken }
     }
 
-    /// Lets go of one.
+    /// Frees one lock.
     pub(crate) fn free_one(&self, keyspace: KeyspaceId, key: &[u8]) {
         if !self.locks.life.is_forked() {
             self.locks.free_one(self.holder, keyspace, key);
         }
     }
 
-    /// Lets go of what it has taken since. How many.
+    /// Frees the locks taken since `mark`. Returns their number.
     pub(crate) fn free_since(&self, mark: Mark) -> usize {
-        // In a child the table may be locked for ever.
+        // In a forked child, the table may be locked forever.
         if self.locks.life.is_forked() { 0 } else { self.locks.free_since(self.holder, mark) }
     }
 
-    /// Lets go of all that it has taken. How many.
+    /// Frees all locks that this locker has taken. Returns their number.
     pub(crate) fn free_all(&self) -> usize {
         self.free_since(self.before)
     }

@@ -1,10 +1,10 @@
-//! The key spaces of an open store, beside the default one: made, opened, renamed, dropped.
+//! The key spaces of an open store other than the default one: created, opened, renamed, dropped.
 //! ```text
-//! name --> manifest: number, kept options, layout --> engine, once it is asked for or has data
-//! drop      edit -> no write finds it, no flush or merge installs -> its tables leave
+//! name --> manifest: number, kept options, layout --> engine, once it is requested or has data
+//! drop      edit -> no write finds it, no flush or merge installs -> its tables are removed
 //! ```
-//! Invariants: an edit that makes or drops one is not durable before all writes before it are. A
-//! key space that is dropped is written by nobody: neither by a batch, nor by an installation.
+//! Invariants: an edit that creates or drops a key space is durable only after all earlier writes
+//! are. Nothing changes a dropped key space any more, neither a batch nor an installation.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Values;
@@ -27,39 +27,39 @@ use crate::sync::{Arc, Mutex, lock};
 use crate::tree::opening::{SharedByTrees, TreeOptions, open_tree};
 use crate::write::engine::{Engine, EngineUse};
 
-/// As many write buffers as a store with one key space may have in memory.
+/// The number of write buffers that a store with one key space may have in memory.
 const BUFFERS_OF_ONE: usize = 5;
 
-/// Those that are open.
+/// The open key spaces.
 pub(crate) struct Keyspaces {
     open: Mutex<BTreeMap<KeyspaceId, Arc<Engine>>>,
     /// None: the store is closed.
     resources: Mutex<Option<StoreResources>>,
-    /// What memtables of all key spaces take together.
+    /// The write memory that the memtables of all key spaces share.
     memory: OnceLock<Arc<WriteMemory>>,
-    /// By what is kept of them.
+    /// The options of trees, by what the manifest keeps of them.
     options: Mutex<BTreeMap<Kept, Arc<TreeOptions>>>,
 }
 
 impl Keyspaces {
-    /// Of a store with these resources. None is open.
+    /// For a store with these resources. No key space is open.
     pub(crate) fn new(resources: StoreResources) -> Self {
         let (resources, memory) = (Mutex::new(Some(resources)), OnceLock::new());
         Keyspaces { open: Mutex::default(), resources, memory, options: Mutex::default() }
     }
 
-    /// Those that are open, to be used.
+    /// Returns a use of each open key space.
     pub(crate) fn used(&self) -> Vec<EngineUse> {
         self.hold_still(|open| open.inspect(|_| step()).map(Engine::used).collect())
     }
 
-    /// Those that are open.
+    /// Returns the open key spaces.
     pub(crate) fn all(&self) -> Vec<Arc<Engine>> {
         self.hold_still(|open| open.inspect(|_| step()).cloned().collect())
     }
 
-    /// Looks at those that are open, while none is made, renamed or dropped. Whoever does that
-    /// waits for the writer too: so the writer may be locked within, and this not while it is.
+    /// Runs `look` on the open key spaces, while none is created, renamed or dropped. Lock order:
+    /// this lock first, then the writer's.
     pub(crate) fn hold_still<T>(
         &self,
         look: impl FnOnce(Values<'_, KeyspaceId, Arc<Engine>>) -> T,
@@ -67,13 +67,13 @@ impl Keyspaces {
         look(lock(&self.open).values())
     }
 
-    /// Ends them. Requires: the store is closed.
+    /// Drops all engines. Requires: the store is closed.
     pub(crate) fn clear(&self) {
         let gone = (std::mem::take(&mut *lock(&self.open)), lock(&self.resources).take());
         drop(gone);
     }
 
-    /// Opens those that have something in tables or logs.
+    /// Opens the key spaces that have data in tables or logs.
     pub(crate) fn open_those_with_data(
         &self,
         main: &Engine,
@@ -98,7 +98,7 @@ impl Keyspaces {
         Ok(())
     }
 
-    /// The key space of a name, which is made if it is not there and `makes`.
+    /// Returns the key space with this name. If it does not exist and `makes` is set, creates it.
     pub(crate) fn named(
         &self,
         main: &Engine,
@@ -132,8 +132,8 @@ impl Keyspaces {
         Ok(engine.used())
     }
 
-    /// Keeps the options of an open key space that were set now. Opens it anew with them, if they
-    /// differ and nobody uses it.
+    /// Keeps the options of an open key space that were set now. If they differ from its present
+    /// ones and nobody uses it, reopens it.
     fn set_anew(
         &self,
         main: &Engine,
@@ -157,7 +157,7 @@ impl Keyspaces {
         Ok(())
     }
 
-    /// Opens a tree anew. Requires: nobody uses it.
+    /// Reopens a tree. Requires: nobody uses it.
     fn reopen(
         &self,
         main: &Engine,
@@ -165,12 +165,13 @@ impl Keyspaces {
         options: &TreeOptions,
     ) -> Result<Arc<Engine>> {
         engine.flush_all()?;
-        // A batch may name the key space that was made while somebody used it.
+        // A batch that was built while the key space was in use may still write into it.
         let mut writer = main.commit.writer();
         engine.end_work();
         engine.abandon_work();
         let settled = writer.flush_here(engine).and_then(|()| {
-            // What the manifest may name is known to this tree alone.
+            // Only this tree knows the tables that an uncertain edit may have put into the
+            // manifest.
             let is_certain = main.manifest().is_certain();
             if is_certain { Ok(()) } else { engine.installer().repeat_edit(engine) }
         });
@@ -194,7 +195,7 @@ impl Keyspaces {
         Ok(new)
     }
 
-    /// Gives the default key space the merge operator that was set now, if one was.
+    /// Sets the merge operator of the default key space, if the options have one.
     pub(crate) fn give_default_operator(
         &self,
         main: &Engine,
@@ -204,7 +205,7 @@ impl Keyspaces {
         give_operator(main, main, given)
     }
 
-    /// Keeps options of a key space, which hold when it is opened next.
+    /// Keeps options of a key space, which take effect at its next opening.
     pub(crate) fn keep(&self, main: &Engine, id: KeyspaceId, options: Named) -> Result<()> {
         let _open = lock(&self.open);
         append(main, id, KeyspaceEdit { options, ..KeyspaceEdit::default() })
@@ -217,7 +218,7 @@ impl Keyspaces {
         given: &KeyspaceOptions,
     ) -> Result<(KeyspaceId, Arc<KeyspaceRecord>, Arc<Layout>)> {
         check_name(name)?;
-        // What makes no sense makes no key space.
+        // Invalid options must not create a key space.
         let (_, options) = self.options_of(main, &KeyspaceRecord::default(), given)?;
         let mut writer = main.commit.writer();
         writer.make_durable(main)?;
@@ -228,8 +229,8 @@ impl Keyspaces {
         Ok(known(main.manifest().layout(), name).expect("it was made"))
     }
 
-    /// The options of a key space, and what of them is to be kept. Key spaces that keep the same
-    /// share them.
+    /// Returns the options of a key space, and those of them that are to be kept. Key spaces that
+    /// keep the same options share them.
     fn options_of(
         &self,
         main: &Engine,
@@ -247,7 +248,7 @@ impl Keyspaces {
         let options = Arc::new(TreeOptions::new(options));
         if let Some(kept) = kept {
             let mut known = lock(&self.options);
-            // Those that no key space has any more do not pile up.
+            // Removes options that no key space uses any more.
             if known.len().is_power_of_two() {
                 known.retain(|_, options| Arc::strong_count(&options.options) > 1);
             }
@@ -288,7 +289,7 @@ impl Keyspaces {
         Ok(Arc::new(Engine::new(tree, Arc::clone(&main.commit), resources, None)))
     }
 
-    /// From now on it is written to. Requires: the caller is the writer.
+    /// Makes a tree writable. Requires: the caller is the writer.
     fn join(&self, main: &Engine, engine: &Arc<Engine>) {
         let memory = self.memory.get_or_init(|| {
             let of_one = main.table_files.options.write_buffer_bytes;
@@ -298,7 +299,7 @@ impl Keyspaces {
         main.commit.trees.add(engine);
     }
 
-    /// Gives a key space another name.
+    /// Renames a key space.
     pub(crate) fn rename(&self, main: &Engine, from: &str, to: &str) -> Result<()> {
         let _open = lock(&self.open);
         check_name(to)?;
@@ -321,7 +322,7 @@ impl Keyspaces {
         Ok(())
     }
 
-    /// Drops a key space with all that is in it.
+    /// Drops a key space and all of its entries.
     pub(crate) fn drop_named(&self, main: &Engine, name: &str) -> Result<()> {
         let mut open = lock(&self.open);
         let known = known(main.manifest().layout(), name);
@@ -331,7 +332,7 @@ impl Keyspaces {
         }
         let engine = open.get(&id).cloned();
         {
-            // No group is being written meanwhile.
+            // The lock ensures that no group is being written.
             let mut writer = main.commit.writer();
             writer.make_durable(main)?;
             let mut installer = engine.as_ref().map(|engine| engine.installer());
@@ -360,8 +361,9 @@ impl Keyspaces {
     }
 }
 
-/// Gives an open key space the merge operator that was set now, if one was: it was opened without,
-/// for what it has, or shares its options with others. The first one stays; all have one name.
+/// Sets the merge operator of an open key space, if the options have one. The key space may have
+/// been opened without one, for its data, or with options that it shares. The first operator stays;
+/// all must have the same name.
 fn give_operator(main: &Engine, engine: &Engine, given: &KeyspaceOptions) -> Result<()> {
     if !given.sets_operator() {
         return Ok(());
@@ -382,7 +384,7 @@ fn give_operator(main: &Engine, engine: &Engine, given: &KeyspaceOptions) -> Res
     Ok(())
 }
 
-/// The names of all key spaces.
+/// Returns the names of all key spaces.
 pub(crate) fn names(main: &Engine) -> Vec<String> {
     names_in(main.manifest().layout())
 }
@@ -418,18 +420,19 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::Option { option: "keyspace".into(), problem })
 }
 
-/// Requires: the caller is the writer, and all writes before are durable.
+/// Appends an edit that changes a key space. Requires: the caller is the writer, and all earlier
+/// writes are durable.
 fn change(main: &Engine, id: KeyspaceId, change: KeyspaceChange) -> Result<()> {
     let edit = KeyspaceEdit { change: Some(change), ..KeyspaceEdit::default() };
     append(main, id, edit).inspect_err(|_| main.commit.trees.doubt())
 }
 
-/// Writes an edit that changes nothing: who follows the store takes a last edit for refused that
-/// takes something away.
+/// Appends an edit that changes nothing. Otherwise followers would take the edit before it, which
+/// removes something, for refused.
 fn follow_edit(main: &Engine) {
     let mut manifest = main.manifest();
     let next_keyspace = Some(manifest.layout().next_keyspace);
-    // If it fails, the next edit is to follow.
+    // If this fails, the next edit takes that role.
     let _ = manifest.append(&StoreEdit { next_keyspace, ..StoreEdit::default() });
 }
 

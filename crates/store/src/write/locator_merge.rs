@@ -1,4 +1,4 @@
-//! The changes that a merge makes to a filter which knows in which run each key is.
+//! The changes that a merge makes to a filter that knows each key's run.
 //! ```text
 //! inner merge   a clone: each key moves from its inputs' slots to the output's, or nowhere
 //! last level    as an inner merge, as long as the filter has room; else
@@ -6,11 +6,10 @@
 //!               -> + runs that are no inputs -> installed with the output
 //! key range     as an inner merge; the output's slot is that of the run that it joins
 //! ```
-//! The output has the slot of its largest input in the level that it goes to: the keys of that one
-//! stay where they are, so a key moves once a level, however greedy merges are (Chucky, section
-//! 4.1, Table 2). No block is read for it: a merge reads every key anyway. The clone is private
-//! until the merge is installed. Flushes that come meanwhile are carried over as those of
-//! GRF are (`merge_install`).
+//! The output reuses the slot of its largest input in the target level, whose keys stay where they
+//! are. So a key moves once per level, however greedy merges are (Chucky, section 4.1, Table 2). No
+//! extra block is read, since a merge reads every key anyway. The clone is private until the merge
+//! is installed. Flushes that arrive meanwhile are carried over as for GRF (`merge_install`).
 
 use std::collections::HashMap;
 
@@ -26,7 +25,7 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// Keys wait until there are so many, so that the clock is read once for them.
+/// Keys that are collected before they are applied, so that the clock is read once for all of them.
 const KEYS_WAITING: usize = 4096;
 
 /// The guard that a merge prepares.
@@ -34,7 +33,7 @@ pub(crate) struct LocatorMerge {
     next: Next,
     /// The slots of the inputs, newest first.
     inputs: Vec<Option<RunSlot>>,
-    /// The present key: which inputs have had it, newest first, and whether an entry of it is kept.
+    /// The current key, the inputs that had it (newest first), and whether an entry of it is kept.
     key: Vec<u8>,
     had_by: Vec<usize>,
     is_kept: bool,
@@ -43,9 +42,9 @@ pub(crate) struct LocatorMerge {
 }
 
 enum Next {
-    /// The version's guard, changed key by key.
+    /// The guard of the version, changed key by key.
     Changed { guard: LocatorGuard, output: Option<RunSlot> },
-    /// A new one.
+    /// A new filter.
     New {
         kind: &'static dyn RunLocatorKind,
         builder: Box<dyn AnyRunLocatorBuilder>,
@@ -54,7 +53,7 @@ enum Next {
 }
 
 impl LocatorMerge {
-    /// `new_plan`: a new filter of so many entries. None: the version has another guard.
+    /// `new_plan`: plans a new filter for that many entries. None: the version has another guard.
     pub(crate) fn new(
         version: &Version,
         inputs: &[PlacedRun],
@@ -96,7 +95,7 @@ impl LocatorMerge {
         })
     }
 
-    /// The merge has come to an entry of an input, which it keeps or drops.
+    /// Notes an entry of an input, which the merge keeps or drops.
     pub(crate) fn saw(&mut self, key: &[u8], input: usize, is_kept: bool, tree: &OpenTree) {
         if self.key != key || self.had_by.is_empty() {
             self.end_key();
@@ -120,7 +119,7 @@ impl LocatorMerge {
             Next::Changed { output, .. } => {
                 let output = output.filter(|_| is_kept);
                 let froms = self.had_by.iter().map(|&input| self.inputs[input]);
-                // A key that is in the output's slot already stays there.
+                // A key that is already in the output's slot stays there.
                 let stays = |from: &Option<RunSlot>| output.is_some() && *from == output;
                 let mut to = output.filter(|_| !froms.clone().any(|from| stays(&from)));
                 for from in froms.filter(|from| !stays(from)) {
@@ -141,8 +140,8 @@ impl LocatorMerge {
         self.moves.clear();
     }
 
-    /// The guard with all changes of the merge: without its inputs, and with the slot of its output
-    /// reserved.
+    /// Returns the guard with all changes of the merge: without `inputs`, and with the slot of the
+    /// output reserved.
     pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatorGuard {
         self.end_key();
         self.apply(tree);
@@ -158,8 +157,8 @@ impl LocatorMerge {
     }
 }
 
-/// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run
-/// cannot be read to its end: readers of that run get the error.
+/// Returns the guard of `version` after `edit`, with its sorted view rebuilt. None: the guard has
+/// no view, or a run cannot be read to its end. In that case readers of the run get the error.
 pub(crate) fn remade(
     tree: &OpenTree,
     version: &Version,

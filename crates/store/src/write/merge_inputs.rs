@@ -1,12 +1,12 @@
-//! What a merge reads of its inputs, and what stays of them.
+//! The part of its inputs that a merge reads, and the part that is left.
 //! ```text
 //! newer input    [ a | b ][ c ][ d ]    merged: c            trimmed: nothing, c is a table
 //! oldest input     [ e ][  f  ][ g  ]   merged: e, f and g, which c overlaps
 //! staying        what the newer input has beside c in the range of e, f and g: another merge takes
 //!                it
 //! ```
-//! Invariant: what is merged, what is trimmed and the tables that the merge leaves alone are all of
-//! the inputs.
+//! Invariant: what is merged, what is trimmed, and the tables that the merge leaves alone together
+//! make up the inputs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,18 +22,18 @@ use crate::plan::merge_job::MergeJob;
 
 /// The inputs of a merge.
 pub(crate) struct MergeInputs {
-    /// What is merged, newest first: of the inputs that have keys there.
+    /// What is merged, newest first, of the inputs that have keys there.
     pub(crate) merged: Vec<PlacedRun>,
-    /// What newer inputs have beside that, within the range of the oldest one.
+    /// What else the newer inputs have within the range of the oldest one.
     pub(crate) staying: Vec<PlacedRun>,
-    /// The files of tables that are merged, or in part, or that the output replaces.
+    /// The files of tables that are merged as a whole or in part, or that the output replaces.
     pub(crate) removed: Vec<u64>,
-    /// What stays of them.
+    /// What is left of these tables.
     pub(crate) trimmed: Vec<TableRecord>,
 }
 
 impl MergeInputs {
-    /// The inputs of a job, whose runs these are, newest first.
+    /// Returns the inputs of a job. `runs`: its runs, newest first.
     pub(crate) fn of(layout: &Layout, runs: &[PlacedRun], job: &MergeJob) -> Result<MergeInputs> {
         let (mut merged, mut staying) = (Vec::new(), Vec::new());
         let (mut removed, mut trimmed) = (BTreeSet::new(), Vec::new());
@@ -55,15 +55,15 @@ impl MergeInputs {
         Ok(MergeInputs { merged, staying, removed: removed.into_iter().collect(), trimmed })
     }
 
-    /// The span of what is merged.
+    /// Returns the span of what is merged.
     pub(crate) fn span(&self) -> Span {
         let spans = self.merged.iter().map(PlacedRun::span);
         spans.reduce(Span::hull).expect("a merge has inputs")
     }
 }
 
-/// The files of what is merged of a run. Where the output joins the run, these include a file that
-/// has no key there but has keys on both sides.
+/// Returns the files of a run that are merged. If the output joins the run, they include a file
+/// that has no key in the range, but keys on both sides.
 fn files_of(
     layout: &Layout,
     placed: &PlacedRun,
@@ -77,7 +77,7 @@ fn files_of(
     tables.map(|table| table.table.file()).chain(around).collect()
 }
 
-/// What stays of tables of a run that have some of their keys in a range, and others outside of it.
+/// Returns the records of what is left of tables that have keys inside and outside of a range.
 fn trimmed_records(
     layout: &Layout,
     placed: &PlacedRun,
@@ -95,7 +95,7 @@ fn trimmed_records(
     Ok(trimmed)
 }
 
-/// The record of the only table of all runs; None: they have another number of tables.
+/// Returns the record of the only table of the runs. None: they have another number of tables.
 pub(crate) fn only_table(layout: &Layout, runs: &[PlacedRun]) -> Option<TableRecord> {
     let [placed] = runs else { return None };
     let [table] = placed.run.tables() else { return None };
@@ -103,7 +103,8 @@ pub(crate) fn only_table(layout: &Layout, runs: &[PlacedRun]) -> Option<TableRec
     run.tables.iter().find(|record| record.file == table.table.file()).cloned()
 }
 
-/// The ranges that runs delete, as seen by readers at one of these numbers or later.
+/// Returns the ranges that runs delete, as readers at one of these sequence numbers, or later, see
+/// them.
 pub(crate) fn tombstones_of(runs: &[PlacedRun], snapshots: &[Sequence]) -> RangeTombstones {
     let tables = runs.iter().flat_map(|placed| placed.run.tables());
     let pieces = tables.flat_map(|table| table.tombstones().pieces());

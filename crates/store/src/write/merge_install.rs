@@ -1,14 +1,14 @@
-//! How a merge ends: the outputs of its submerges, and the guard that goes with them, become part
-//! of the newest version.
+//! The end of a merge: its outputs, and the guard that goes with them, become part of the newest
+//! version.
 //! ```text
-//! inner merge   the guard stays as it is, but for garbage (and codes that are runs)
+//! inner merge   the guard stays as it is, except for garbage (and codes that are runs)
 //! oldest run    the parts of the filter that the submerges have built
 //!               -> carry over the runs that were not inputs -> install
 //! ```
-//! Filters that know in which run each key is are given every key: see `locator_merge`.
-//! Invariants: an inner merge adds nothing to the guard. A merge into the oldest run rebuilds it,
-//! where its keys are. Flushes that are installed meanwhile are carried over, in passes outside the
-//! lock, the last one under it (ordering rule 3).
+//! Filters that know each key's run take every key: see `locator_merge`. Invariants: an inner merge
+//! adds nothing to the guard. A merge into the oldest run rebuilds the guard in its key range.
+//! Flushes that are installed meanwhile are carried over, in passes outside the lock, with the last
+//! pass under it (ordering rule 3).
 
 use trommel_filters::{FlushNumber, Part, Span};
 
@@ -26,11 +26,11 @@ use crate::write::merge_plan::MergePlan;
 use crate::write::parts_builder::PreparedParts;
 use crate::write::submerge::MergeOutput;
 
-/// Passes of carrying over outside the lock, and tries to prepare a guard there.
+/// Passes of carrying over outside the lock, and attempts to prepare a guard there.
 const PASSES_OUTSIDE: usize = 3;
 
 impl MergePlan {
-    /// Makes the outputs of all submerges part of the newest version, at once.
+    /// Makes the outputs of all submerges part of the newest version, atomically.
     pub(crate) fn install(&self, tree: &OpenTree, outputs: Vec<MergeOutput>) -> Result<()> {
         let mut merged = MergeOutput::of_all(outputs);
         merged.level = self.output_level(tree, &merged.run);
@@ -47,7 +47,7 @@ impl MergePlan {
         installed
     }
 
-    /// Installs the guard that was given every key of the merge, when no run is missing in it.
+    /// Installs the guard that has taken every key of the merge, once no run is missing in it.
     fn install_locator(
         &self,
         tree: &OpenTree,
@@ -69,14 +69,15 @@ impl MergePlan {
         let mut installer = tree.installer();
         let now = tree.current.hold();
         let edit = self.edit(tree, &now, merged);
-        // A view that lacks the newest flush is of no use: notes take its place until the next one.
+        // A view that lacks the newest flush is useless. Unordered notes of keys replace it until
+        // the next view.
         let guard = match remade.filter(|_| now.guard.is_same(&prepared_for.guard)) {
             Some(remade) => remade,
             None => {
                 catch_up(&now)?;
                 match now.layout.apply(&edit) {
                     Ok(layout) => guard.settle(&layout),
-                    // The installer says what is wrong.
+                    // The installer will report the error.
                     Err(_) => guard.settle(&now.layout),
                 }
                 guard
@@ -85,7 +86,7 @@ impl MergePlan {
         installer.install(tree, &edit, &merged.run.opened, Guard::Locator(Arc::new(guard)))
     }
 
-    /// The inputs that have nothing left after the merge.
+    /// Returns the inputs of which nothing is left after the merge.
     fn gone(&self, tree: &OpenTree, merged: &MergeOutput) -> Vec<u64> {
         let now = tree.current.hold();
         let after = now.layout.apply(&self.edit(tree, &now, merged));
@@ -104,8 +105,8 @@ impl MergePlan {
                 let edit = self.edit(tree, &now, merged);
                 return installer.install(tree, &edit, &merged.run.opened, now.guard.clone());
             };
-            // A flush that came meanwhile has a part without garbage wherever it added something.
-            // But codes that are runs must all be written.
+            // Parts that a flush has changed meanwhile are skipped: the flush left no garbage where
+            // it added something. But codes that are runs must all be rewritten.
             let changes = if merged.recoded.is_none() || parts.all_fit(&prepared) {
                 prepared
             } else if pass < PASSES_OUTSIDE {
@@ -119,7 +120,8 @@ impl MergePlan {
             let is_last = merged.level + 1 == now.layout.level_count();
             drop((installer, now));
             if is_last {
-                // Runs of the last level are large: without an image the next open reads them.
+                // Runs of the last level are large; without an image the next opening would read
+                // them.
                 let _ = crate::tree::guard_image::write(tree, &self.job.range);
             }
             return Ok(());
@@ -127,9 +129,9 @@ impl MergePlan {
         unreachable!("the last pass installs")
     }
 
-    /// The parts with their garbage collected, after a merge into the level above the last, or into
-    /// the last beside its oldest run. Most entries need no more of their codes then. Codes that
-    /// are runs are rewritten by every merge.
+    /// Returns the parts with their garbage collected. This is done after a merge into the level
+    /// above the last, or into the last level beside its oldest run. Then wider codes suffice for
+    /// most entries. Codes that are runs are rewritten by every merge.
     fn tidied_parts(
         &self,
         tree: &OpenTree,
@@ -159,7 +161,7 @@ impl MergePlan {
         })
     }
 
-    /// Rebuilds the guard where the merge's keys are, and installs it when no run is missing in it.
+    /// Rebuilds the guard in the merge's key range, and installs it once no run is missing in it.
     fn install_last(&self, tree: &OpenTree, merged: &MergeOutput) -> Result<()> {
         let mut prepared = self.parts.as_ref().map(|parts| PreparedParts {
             range: self.job.range.clone(),
@@ -195,7 +197,7 @@ impl MergePlan {
         };
         installer.install(tree, &edit, &merged.run.opened, guard)?;
         drop((installer, now));
-        // The merge is done. Without an image the filter is read from the runs at the next open.
+        // The merge is done. Without an image, the next opening reads the filter from the runs.
         let _ = crate::tree::guard_image::write(tree, &self.job.range);
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! What is fixed of a merge when it begins, and the change of the tree that it comes to.
+//! The plan of a merge, which is fixed when the merge begins, and the resulting edit of the tree.
 //! ```text
 //! plan          inputs in the range, ranges of the submerges, registered snapshots
 //! submerges     read, keep, write, feed the filter    write/submerge.rs, several at once
 //! install       all outputs at once                   write/merge_install.rs
 //!
 //! key range     the inputs' keys in it are read; tables across its ends are trimmed, not rewritten
-//! one table     of a run, and the tables that it overlaps in the next one; if there is none, only
+//! one table     of a run, and the tables that it overlaps in the next run; if there are none, only
 //!               the table's record changes
 //! ```
 //! Invariant: a plan fits whatever version is the newest when the merge is installed, since no
@@ -41,33 +41,34 @@ use crate::write::parts_builder::{Expected, PartOptions, PartsBuilder};
 use crate::write::split_merge::{SubmergeRange, divided, undivided};
 use crate::write::submerge::MergeOutput;
 
-/// A merge that has begun: what its submerges share. It does not change, but for the parts of a
-/// filter that they build.
+/// A merge that has begun: the state that its submerges share. It is immutable, except for the
+/// parts of a filter that they build.
 pub(crate) struct MergePlan {
     pub(crate) job: Arc<MergeJob>,
     pub(crate) inputs: MergeInputs,
-    /// The record of the only table that is merged, if it takes the place of the output unread.
+    /// The record of the only table that is merged, if the table itself becomes the output without
+    /// being read.
     moves: Option<TableRecord>,
-    /// By the newer inputs, as they were when the merge began with its first range.
+    /// Derived from the newer inputs as they were when the merge began with its first range.
     flush_size: FlushSize,
-    /// The oldest input, as it was when this range began.
+    /// The oldest input as it was when this range began.
     oldest: RunRecord,
     pub(crate) submerges: Vec<SubmergeRange>,
-    /// The numbers that were registered when the merge began.
+    /// The sequence numbers that were registered when the merge began.
     snapshots: Vec<Sequence>,
-    /// By the clock, when the merge began.
+    /// The time by the clock when the merge began, which decides what has expired.
     since_epoch: Duration,
-    /// Of all filters that it writes; None: as the options say.
+    /// The bits per key of all filters that it writes. None: as the options say.
     pub(crate) filter_bits: Option<f64>,
-    /// Of a merge into the oldest run: the parts of a global filter.
+    /// For a merge into the oldest run: builds the parts of a global filter.
     pub(crate) parts: Option<PartsBuilder>,
-    /// Whether the guard's codes are runs, which an inner merge writes anew.
+    /// Whether the guard's codes are runs, so that an inner merge has to rewrite them.
     pub(crate) recodes: bool,
-    /// Value files whose values it moves to others.
+    /// Value files whose values the merge moves to other files.
     pub(crate) moved_values: Arc<BTreeSet<u64>>,
-    /// Of an inner merge that drops deletions which hide nothing.
+    /// For an inner merge that drops deletions which hide nothing.
     older: Option<OlderRuns>,
-    /// When it began, by the store's clock.
+    /// When the merge began, by the store's clock.
     begun: Duration,
 }
 
@@ -82,7 +83,7 @@ impl MergePlan {
         let (snapshots, since_epoch) = (tree.snapshots.copy(), tree.env.clock.since_epoch());
         tree.env.pauses.at(PausePoint::MergeStarted);
         let inputs = MergeInputs::of(layout, &runs, &job)?;
-        // Of whole runs: filters and parts are made for the run, not for a range of it.
+        // Counted for whole runs: filters and parts are sized for the run, not for a range of it.
         let entries = runs.iter().map(|placed| placed.run.entry_count()).sum();
         let is_last = job.target == Target::Last;
         let global = version.guard.parts();
@@ -134,12 +135,12 @@ impl MergePlan {
         })
     }
 
-    /// When it began, by the store's clock.
+    /// Returns when the merge began, by the store's clock.
     pub(crate) fn begun(&self) -> Duration {
         self.begun
     }
 
-    /// How many runs it merges.
+    /// Returns the number of runs that it merges.
     pub(crate) fn runs(&self) -> usize {
         self.job.inputs.len()
     }
@@ -149,12 +150,12 @@ impl MergePlan {
         self.job.target == Target::Last
     }
 
-    /// Whether there is nothing to read and to write.
+    /// Whether it only changes a table's record, and neither reads nor writes entries.
     pub(crate) fn only_moves(&self) -> bool {
         self.moves.is_some()
     }
 
-    /// What is merged of the inputs in a submerge's range, newest first.
+    /// Returns the parts of the inputs that are merged in a submerge's range, newest first.
     pub(crate) fn inputs_within(&self, range: &KeyBounds) -> Result<Vec<PlacedRun>> {
         if *range == self.job.range {
             return Ok(self.inputs.merged.clone());
@@ -163,7 +164,7 @@ impl MergePlan {
         clipped.filter_map(Result::transpose).collect()
     }
 
-    /// Decides which entries of some of the inputs are kept.
+    /// Returns what decides which entries of these inputs are kept.
     pub(crate) fn retention(&self, inputs: &[PlacedRun]) -> Retention {
         let tombstones = tombstones_of(inputs, &self.snapshots);
         let snapshots = self.snapshots.clone();
@@ -174,11 +175,11 @@ impl MergePlan {
         }
     }
 
-    /// The changes of a filter that knows in which run each key is. Such a merge has one submerge.
+    /// Returns the changes to a filter that knows each key's run. Such a merge has one submerge.
     pub(crate) fn locator(&self, tree: &OpenTree, inputs: &[PlacedRun]) -> Option<LocatorMerge> {
         let (options, size) = (&tree.table_files.options, self.flush_size);
         let schedule = options.schedule();
-        // How many entries this merge drops is not known yet: none.
+        // An upper bound: it is not known yet how many entries this merge drops.
         let entries = inputs.iter().map(|placed| placed.run.entry_count()).sum();
         let level = size.last_level(entries, &schedule).unwrap_or(self.oldest.level);
         let expected = ExpectedEntries::new(entries, size, &schedule);
@@ -186,7 +187,7 @@ impl MergePlan {
         LocatorMerge::new(&tree.current.hold(), inputs, &self.job, expected, new_plan)
     }
 
-    /// The level of the output. The last run keeps its level until all ranges are done.
+    /// Returns the level of the output. The last run keeps its level until all ranges are done.
     pub(crate) fn output_level(&self, tree: &OpenTree, output: &RunOutput) -> usize {
         if let Target::Inner(level) = self.job.target {
             return level;
@@ -199,7 +200,7 @@ impl MergePlan {
         level.filter(|_| is_done).unwrap_or(oldest.level)
     }
 
-    /// The span of surviving entries with these sequence numbers.
+    /// Returns the span of surviving entries with these sequence numbers.
     fn span(&self, layout: &Layout, (least, greatest): (Sequence, Sequence)) -> Span {
         let hull = self.inputs.span();
         let lo = layout.flush_of(least).unwrap_or(hull.lo()).max(hull.lo());
@@ -210,7 +211,7 @@ impl MergePlan {
         Span::new(lo, hi.min(hull.hi())).expect("an entry's flush lies in its run's span")
     }
 
-    /// The change of the tree, for the newest version.
+    /// Returns the edit of the tree that the merge makes, for the newest version.
     pub(crate) fn edit(&self, tree: &OpenTree, now: &Version, merged: &MergeOutput) -> Edit {
         let (output, level) = (&merged.run, merged.level);
         let new_run = output.tables.first().map_or(0, |(file, _)| *file);
@@ -238,9 +239,10 @@ impl MergePlan {
         Edit { forget_below, last_merge: handed_on.or(edit.last_merge), ..edit }
     }
 
-    /// The progress of a merge whose oldest run has lost its last key in this range. The oldest of
-    /// its other runs takes that one's place, since the merge would end with the run it goes into.
-    /// None: the oldest run is there, or no other is left.
+    /// Returns the new progress of a merge over several ranges, if its oldest run has lost its last
+    /// key in this range. The oldest of its other runs takes over: the merge would otherwise end
+    /// with the run into which it merges. None: the oldest run still exists, or no other run is
+    /// left.
     fn handed_on(&self, after: &Layout) -> Option<LastMerge> {
         let merge = self.job.progress.as_ref().filter(|merge| !merge.done_to.is_empty())?;
         let is_there = |id: &u64| after.run(*id).is_some();
@@ -252,8 +254,8 @@ impl MergePlan {
     }
 }
 
-/// The value files whose values a merge into the last level moves. Nothing is appended to them
-/// any more.
+/// Returns the value files whose values a merge into the last level moves. No more values are
+/// appended to them.
 fn values_to_move(tree: &OpenTree, version: &Version) -> Arc<BTreeSet<u64>> {
     let values = &tree.table_files.values;
     let moved = tree.values_to_move(version);
@@ -262,7 +264,7 @@ fn values_to_move(tree: &OpenTree, version: &Version) -> Arc<BTreeSet<u64>> {
     Arc::new(moved)
 }
 
-/// What the parts that a merge builds are to be asked for.
+/// Returns what kind of queries the new parts should be tuned for.
 fn asked(tree: &OpenTree, parts: &Parts, job: &MergeJob) -> Asked {
     let before =
         parts.within(&job.range).next().map_or_else(Asked::default, |(_, part)| part.asked());
@@ -272,14 +274,14 @@ fn asked(tree: &OpenTree, parts: &Parts, job: &MergeJob) -> Asked {
     tree.asked.asked(&tree.counters, before, job.range.from.is_empty())
 }
 
-/// The keys of a part that a merge builds, about.
+/// Returns the approximate number of keys in a part that the merge builds.
 fn keys_of_part(inputs: &[PlacedRun], options: &Options) -> u64 {
     let sum = |of: fn(&Run) -> u64| inputs.iter().map(|placed| of(&placed.run)).sum::<u64>();
     sum(Run::entry_count) / (sum(Run::bytes) / options.partition_bytes).max(1)
 }
 
-/// The ranges of a merge's submerges: one, if no other thread could take one, or the guard is given
-/// every key.
+/// Returns the ranges of a merge's submerges. There is only one if no other thread could run a
+/// second one, or if the guard takes every key.
 fn submerges(
     options: &Options,
     job: &MergeJob,
@@ -292,29 +294,30 @@ fn submerges(
     divided(&job.range, inputs, options.merge_piece_bytes, division)
 }
 
-/// The least flush whose entries are not all in the oldest run.
+/// Returns the smallest flush whose entries are not all in the oldest run.
 fn least_newer(layout: &Layout) -> FlushNumber {
     let Some((oldest, newer)) = layout.runs.split_last() else { return layout.next_flush };
-    // A run that became the oldest since all below it was deleted does not begin at 0 until it is
-    // merged.
+    // If everything below a run was deleted, it becomes the oldest, but its span does not begin at
+    // 0 until it is merged.
     let of_oldest = oldest.tables.iter().filter(|table| table.span.lo() > FlushNumber(0));
     let of_newer = newer.iter().flat_map(|run| &run.tables);
     of_newer.chain(of_oldest).map(|table| table.span.lo()).min().unwrap_or(layout.next_flush)
 }
 
-/// The first flush that may have something newer than what the oldest reader sees. Who asks what
-/// came since then (`write::conflicts`) asks for it by this number, not by the sequence number.
-/// None: that is not known any more, or too many flushes have come.
+/// Returns the first flush that may have something newer than what the oldest reader sees. Conflict
+/// detection (`write::conflicts`) asks for newer entries by this flush, not by sequence number.
+/// None: the flush is not known any more, or is too far back.
 fn needed_by_readers(layout: &Layout, oldest: Option<Sequence>) -> Option<FlushNumber> {
     let first = Sequence(oldest?.0.saturating_add(1));
     let flush = layout.flush_of(first)?;
     (layout.next_flush.0 - flush.0 <= FLUSHES_KEPT).then_some(flush)
 }
 
-/// Flushes of which it is kept, for readers, when they began. Without: more blocks are read.
+/// The number of flushes whose first sequence numbers are kept for readers. Without these, more
+/// blocks are read.
 const FLUSHES_KEPT: u64 = 4096;
 
-/// The run that an edit adds: its id and span. None: none.
+/// Returns the id and span of the run that an edit adds, if it adds one.
 pub(crate) fn run_of(edit: &Edit) -> Option<(u64, Span)> {
     let id = edit.added.first()?.run;
     edit.added.iter().map(|table| table.span).reduce(Span::hull).map(|span| (id, span))

@@ -1,10 +1,10 @@
-//! Which merge a thread works on: begins merges that are due, and goes on with open ones.
+//! Decides which merge a thread works on: begins merges that are due, and continues open ones.
 //! ```text
 //! pick(layout, open jobs) -> open -> a submerge runs -> one step -> it waits again, or is done
 //!                                                                   -> all done: installed
 //! ```
-//! Invariant: a merge that has failed has not changed the tree: its inputs are all there, and it
-//! begins anew.
+//! Invariant: a failed merge has not changed the tree. All of its inputs still exist, and it starts
+//! over.
 
 use crate::error::Error;
 use crate::events::Event;
@@ -26,7 +26,7 @@ impl Leftovers {
     }
 }
 
-/// A merge that has failed, how often by now, and its last error.
+/// A failed merge, how often it has failed so far, and its last error.
 pub(crate) struct Failed {
     pub(crate) merge: MergeId,
     pub(crate) times: u32,
@@ -34,16 +34,16 @@ pub(crate) struct Failed {
 }
 
 impl Engine {
-    /// One step of merging. Begins a merge that is due, so that large ones do not delay small ones,
-    /// or goes on with one that is open. `choice` says with which; a merge that is due is the last
-    /// choice. False: there is none, or other threads run all of them. A merge that fails stays
+    /// Runs one step of merging. Begins a merge that is due, so that large ones do not delay small
+    /// ones, or continues an open one. `choice` picks among them; a due merge is the last choice.
+    /// Returns false if there is none, or other threads run all of them. A merge that fails stays
     /// open until it is released.
     pub(crate) fn merge_step(&self, choice: Option<usize>) -> Result<bool, Failed> {
         let mut work = lock(&self.work);
         let is_open = choice.is_some_and(|choice| choice < work.merges.waiting_count());
         let due = if is_open { None } else { self.next_merge(&work) };
         if let Some((job, lane)) = due.and_then(|job| Some((Arc::new(job), self.take_lane()?))) {
-            // A merge of everything has begun, or was not asked for.
+            // The merge of everything begins now, or was not requested.
             work.merge_everything = false;
             let id = work.merges.begin(Arc::clone(&job), lane);
             let step = MergeStep::begin(self, &mut work, id, None);
@@ -58,7 +58,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// The right to begin a merge. None: the store is called when it may be had.
+    /// Takes the right to begin a merge. None: the store is called once a lane may be free.
     fn take_lane(&self) -> Option<Lane> {
         self.lanes.take(&self.workers, || self.lag().waits_for_merges(self.run_limits))
     }
@@ -104,14 +104,14 @@ impl Engine {
         Ok(true)
     }
 
-    /// The merge that is due, if there is a lane for it.
+    /// Returns the merge that is due, if another one may be open.
     fn next_merge(&self, work: &Work) -> Option<MergeJob> {
         let options = &self.table_files.options;
         if work.merges.open_count() >= options.open_merges_max() {
             return None;
         }
         let layout = Arc::clone(&self.current.pin().layout);
-        // Everything may have been deleted meanwhile.
+        // The tree may be empty by now, if everything was deleted.
         let open = work.merges.jobs();
         let is_for_values = self.is_value_merge_due()
             && layout.last_merge.is_none()
@@ -120,7 +120,8 @@ impl Engine {
         pick(&layout, &open, options, everything)
     }
 
-    /// How many steps can be chosen from: of waiting submerges, and of a merge that is due.
+    /// Returns the number of steps to choose from: those of waiting submerges, and a merge that is
+    /// due.
     pub(crate) fn merge_choices(&self, work: &Work) -> usize {
         work.merges.waiting_count() + usize::from(self.next_merge(work).is_some())
     }
@@ -130,20 +131,20 @@ impl Engine {
         work.merges.open_count() > 0 || self.next_merge(work).is_some()
     }
 
-    /// How many merges are open.
+    /// Returns the number of open merges.
     pub(crate) fn open_merges(&self) -> usize {
         lock(&self.work).merges.open_count()
     }
 
-    /// The runs that open merges have, while they are still there.
+    /// Returns the runs that open merges have claimed.
     pub(crate) fn claimed_runs(&self) -> Vec<u64> {
         let jobs = lock(&self.work).merges.jobs();
         jobs.iter().flat_map(|job| job.inputs.iter().copied()).collect()
     }
 }
 
-/// A step of a merge that this thread runs. Dropped by a panic: the merge has failed, and may be
-/// tried again.
+/// A step of a merge that this thread runs. If a panic drops it, the merge has failed and may be
+/// retried.
 struct MergeStep<'c> {
     engine: &'c Engine,
     id: MergeId,

@@ -1,4 +1,4 @@
-//! Changes: writes, flushes and merges. Nothing here names `read`.
+//! Changes to a store: writes, flushes and merges. Nothing here uses `read`.
 
 pub(crate) mod background_work;
 pub(crate) mod closing;

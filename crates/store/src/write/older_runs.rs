@@ -1,12 +1,14 @@
-//! The runs below a merge, as the guard knows them: a deletion that hides nothing there can go.
+//! The runs below a merge, as the guard knows them. A deletion that hides nothing there can be
+//! dropped.
 //! ```text
 //! newer runs | inputs of the merge | older runs     "may one of you have this key?" -> the guard
 //!                                    no: nothing older exists, the deletion is dropped
 //! ```
-//! Section 4.2 of the GRF paper handles deletions eagerly, too, where a deletion meets its key. An
-//! older entry may still be below then, so the guard is asked first.
-//! Invariant: older runs get no key that they did not have when the merge began. What merges move
-//! down there comes from runs that are older than the inputs.
+//! Section 4.2 of the GRF paper also drops a deletion early, where it meets its key. But an even
+//! older entry may still be below, so here the guard is asked first.
+//!
+//! Invariant: older runs get no key that they lacked when the merge began. Merges into them only
+//! take runs that are older than the inputs.
 
 use trommel_filters::Query;
 
@@ -23,9 +25,9 @@ pub(crate) struct OlderRuns {
 }
 
 impl OlderRuns {
-    /// Below the oldest input, which has this number. None: deletions are not to be dropped early,
-    /// or the guard is none that proves that a run lacks a key: a filter for each table, or a
-    /// global one.
+    /// Returns the runs below the oldest input, which has this number. None: deletions are not to
+    /// be dropped early, or the guard cannot prove that a run lacks a key. (A filter per table and
+    /// a global filter can.)
     pub(crate) fn of(options: &Options, version: &Version, oldest: u64) -> Option<OlderRuns> {
         let is_asked = match &version.guard {
             Guard::PerTable | Guard::Global(_) => options.eager_tombstones,
@@ -36,7 +38,7 @@ impl OlderRuns {
         is_asked.then(|| OlderRuns { guard: version.guard.clone(), runs })
     }
 
-    /// False: no older run has an entry of the key.
+    /// Whether an older run may have an entry of the key. False proves that none has.
     pub(crate) fn may_have(&self, key: &[u8]) -> bool {
         let answer = self.guard.ask(&Query::Point(key));
         let may_have = |placed: &PlacedRun| {

@@ -1,8 +1,8 @@
-//! The open merges and the submerges of each: which of them wait, and which a thread works on.
+//! The open merges and their submerges: which of these wait, and which are being run by a thread.
 //! ```text
-//! begin -> open: its submerges run <-> wait -> all done -> installed: its claim is gone
-//!               '------> failed: its claim stays until it is tried again
-//!               '------> cancelled: its claim is gone when none of its submerges runs
+//! begin -> open: its submerges run <-> wait -> all done -> installed: its claim ends
+//!               '------> failed: its claim lasts until it is retried
+//!               '------> cancelled: its claim ends when none of its submerges runs
 //! ```
 //! Invariant: no two open merges share a run.
 
@@ -15,11 +15,11 @@ use crate::shared::worker_pool::{RETRY_FIRST, RETRY_LONGEST};
 use crate::sync::Arc;
 use crate::write::submerge::{MergeOutput, Submerge};
 
-/// The name of an open merge; never used again.
+/// The id of an open merge; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MergeId(u64);
 
-/// The merges that are open.
+/// The open merges.
 #[derive(Default)]
 pub(crate) struct OpenMerges {
     /// In the order in which they began.
@@ -32,32 +32,32 @@ pub(crate) struct OpenMerges {
 struct OpenMerge {
     id: MergeId,
     job: Arc<MergeJob>,
-    /// How many submerges there are. None: it is still being planned.
+    /// The number of submerges. None: the merge is still being planned.
     submerges: Option<usize>,
-    /// Those that wait for a thread, in key order.
+    /// Submerges that wait for a thread, in key order.
     waiting: Vec<Submerge>,
-    /// How many threads are at a step of one; at first, one that plans the merge.
+    /// The number of threads that run a step of a submerge. At first, one thread plans the merge.
     running: usize,
-    /// What the submerges that are done have written.
+    /// The outputs of finished submerges.
     outputs: Vec<MergeOutput>,
     has_failed: bool,
-    /// It has failed, and may be tried again; or it was cancelled.
+    /// It has failed and may be retried, or it was cancelled.
     is_released: bool,
-    /// It has failed, and may be tried again from then on.
+    /// It has failed, and may be retried from this time on.
     retry: Option<Instant>,
     /// None: it has failed.
     lane: Option<Lane>,
 }
 
-/// What is to be done after a step.
+/// What to do after a step.
 pub(crate) enum Next {
-    /// Other steps follow. What is left is abandoned, if the merge has failed elsewhere.
+    /// Other steps follow. If the merge has failed elsewhere, the leftovers must be abandoned.
     GoOn(Leftovers),
     /// All submerges are done.
     Install(Vec<MergeOutput>),
 }
 
-/// What a merge that has failed had written.
+/// What a failed or cancelled merge had written.
 #[derive(Default)]
 pub(crate) struct Leftovers {
     pub(super) submerges: Vec<Submerge>,
@@ -67,19 +67,20 @@ pub(crate) struct Leftovers {
 struct Failure {
     job: Arc<MergeJob>,
     error: Error,
-    /// How often.
+    /// How often it has failed.
     times: u32,
 }
 
 impl OpenMerges {
-    /// Closes all merges. What they had written.
+    /// Closes all merges. Returns what they had written.
     pub(super) fn close_all(&mut self) -> Leftovers {
         let mut left = Leftovers::default();
         self.open.drain(..).for_each(|mut open| open.leave_to(&mut left));
         left
     }
 
-    /// No thread goes on with these merges: those of other stores may begin.
+    /// Gives the lanes of all merges back, so that other stores may begin merges. No thread
+    /// continues these.
     pub(super) fn give_back_lanes(&mut self) {
         self.open.iter_mut().for_each(|open| open.lane = None);
     }
@@ -88,12 +89,12 @@ impl OpenMerges {
         self.open.len()
     }
 
-    /// The jobs of the open merges, whose runs no other merge may take.
+    /// Returns the jobs of the open merges. No other merge may take their runs.
     pub(crate) fn jobs(&self) -> Vec<Arc<MergeJob>> {
         self.open.iter().map(|open| Arc::clone(&open.job)).collect()
     }
 
-    /// Opens a merge that is still to be planned.
+    /// Opens a merge that is yet to be planned.
     pub(crate) fn begin(&mut self, job: Arc<MergeJob>, lane: Lane) -> MergeId {
         let id = MergeId(self.begun);
         self.begun += 1;
@@ -112,7 +113,8 @@ impl OpenMerges {
         id
     }
 
-    /// A merge was planned. Its submerges are dropped if it was cancelled meanwhile.
+    /// Adds the submerges of a planned merge. They are dropped if the merge was cancelled
+    /// meanwhile.
     pub(crate) fn planned(&mut self, id: MergeId, submerges: Vec<Submerge>) {
         if let Some(open) = self.find(id) {
             let waiting = if open.has_failed { Vec::new() } else { submerges };
@@ -121,9 +123,9 @@ impl OpenMerges {
         self.close_released();
     }
 
-    /// Cancels all open merges: the merge that comes takes their runs, too. One that is being
-    /// installed is not stopped any more; one that has failed waits as before. What they had
-    /// written.
+    /// Cancels all open merges, since the next merge takes their runs, too. One that is being
+    /// installed cannot be stopped any more; one that has failed keeps waiting. Returns what they
+    /// had written.
     pub(crate) fn cancel(&mut self) -> Leftovers {
         let mut left = Leftovers::default();
         for open in self.open.iter_mut().filter(|open| !open.has_failed) {
@@ -134,9 +136,9 @@ impl OpenMerges {
         left
     }
 
-    /// Takes a submerge that waits. `choice` counts them round, by the order in which merges began
-    /// and then by keys. None: the first of the merge that began last, which mostly is the smallest
-    /// and delays newer runs.
+    /// Takes a waiting submerge. `choice` picks one, modulo their number, in the order in which
+    /// merges began and then by keys. None: takes the first submerge of the merge that began last.
+    /// That one is mostly the smallest, and delays newer runs.
     pub(crate) fn take(&mut self, choice: Option<usize>) -> Option<(MergeId, Submerge)> {
         let Some(choice) = choice else {
             let newest = self.open.iter_mut().rev().find(|open| !open.waiting.is_empty());
@@ -152,12 +154,12 @@ impl OpenMerges {
         None
     }
 
-    /// How many submerges wait for a thread.
+    /// Returns the number of submerges that wait for a thread.
     pub(crate) fn waiting_count(&self) -> usize {
         self.open.iter().map(|open| open.waiting.len()).sum()
     }
 
-    /// A step of a submerge is done, and there are more.
+    /// Puts a submerge back after a step that was not its last.
     pub(crate) fn put_back(&mut self, id: MergeId, submerge: Submerge) -> Next {
         let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
         let at = open.waiting.partition_point(|other| other.place() < submerge.place());
@@ -165,8 +167,8 @@ impl OpenMerges {
         self.step_ended(id)
     }
 
-    /// A submerge is done. After the last one the merge still counts as running: it is installed
-    /// next.
+    /// Ends a submerge. After the last one, the merge still counts as running, since it is
+    /// installed next.
     pub(crate) fn ended(&mut self, id: MergeId, output: MergeOutput) -> Next {
         let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
         open.outputs.push(output);
@@ -188,15 +190,15 @@ impl OpenMerges {
         Next::GoOn(left)
     }
 
-    /// A merge was installed. Failures of merges that are not open any more are forgotten.
+    /// Closes a merge that was installed. Forgets failures of merges that are no longer open.
     pub(crate) fn end(&mut self, id: MergeId) {
         self.open.retain(|open| open.id != id);
         let open = &self.open;
         self.failures.retain(|failure| open.iter().any(|o| o.job.shares_a_run(&failure.job)));
     }
 
-    /// A running step of a merge has failed. Its claim stays, so that no other thread tries the
-    /// same. How often it has failed by now, and what it had written.
+    /// Notes that a running step of a merge has failed. Its claim stays, so that no other thread
+    /// repeats the failure. Returns how often it has failed so far, and what it had written.
     pub(crate) fn fail(&mut self, id: MergeId, error: Error) -> (u32, Leftovers) {
         let Some(open) = self.find(id) else { return Default::default() };
         let (job, is_first) = (Arc::clone(&open.job), !open.has_failed);
@@ -210,7 +212,8 @@ impl OpenMerges {
         (times, left)
     }
 
-    /// `is_new`: no other submerge of the merge has just failed.
+    /// Records a failure. `is_new`: no other submerge of the merge has just failed. Returns how
+    /// often the merge has failed.
     fn note_failure(&mut self, job: Arc<MergeJob>, error: Error, is_new: bool) -> u32 {
         let is_same = |failure: &&mut Failure| failure.job.shares_a_run(&job);
         let Some(failure) = self.failures.iter_mut().find(is_same) else {
@@ -222,7 +225,7 @@ impl OpenMerges {
         failure.times
     }
 
-    /// A merge that has failed may be tried again, when none of its submerges runs any more.
+    /// Lets a failed merge be retried, once none of its submerges runs any more.
     pub(crate) fn release(&mut self, id: MergeId) {
         if let Some(open) = self.find(id) {
             open.is_released = true;
@@ -230,7 +233,7 @@ impl OpenMerges {
         self.close_released();
     }
 
-    /// A merge that has failed so often in a row is left alone for a time, which this returns.
+    /// Returns the pause before a merge is retried that has failed `times` times in a row.
     pub(crate) fn pause(&mut self, id: MergeId, times: u32, now: Instant) -> Duration {
         let doubled = 1u32.checked_shl(times.saturating_sub(1)).unwrap_or(u32::MAX);
         let pause = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LONGEST);
@@ -240,8 +243,8 @@ impl OpenMerges {
         pause
     }
 
-    /// Releases failed merges whose pause is over, or whose failure was forgotten. Whether there
-    /// were any, and how long the next one is left alone.
+    /// Releases failed merges whose pause is over, or whose failure was forgotten. Returns whether
+    /// there were any, and the time until the next pause is over.
     pub(crate) fn release_paused(&mut self, now: Instant) -> (bool, Option<Duration>) {
         let paused = self.open.iter().filter(|open| open.retry.is_some() && !open.is_released);
         let is_over = |open: &&OpenMerge| open.retry <= Some(now) || !self.has_failed(open.id);
@@ -263,12 +266,12 @@ impl OpenMerges {
         open.is_some_and(|open| is_of(&open.job))
     }
 
-    /// The first failure that is known.
+    /// Returns the first known failure.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failures.first().map(|failure| &failure.error)
     }
 
-    /// Failed merges are to be tried again now.
+    /// Forgets failures, so that failed merges are retried now.
     pub(crate) fn forget_failures(&mut self) {
         self.failures.clear();
     }

@@ -1,13 +1,14 @@
-//! The parts of a global filter that a merge into the last level builds, and those that are read
-//! from the runs.
+//! The parts of a global filter that a merge into the last level builds. Also carries newer runs
+//! over into parts that are about to be installed, be they from a merge or rebuilt from runs.
 //! ```text
 //! keys of the output   a b c | d e f | g h ...   one part for each partition, fed by one submerge
 //!                                                after the other
 //! runs that stay       b     |   e   |   h       their keys are carried over, each with its own
 //!                                                flush
 //! ```
-//! Invariant: a part is queried when every run of its version is in it. Runs that come during a
-//! merge are carried over in passes outside the lock, the last one under it (ordering rule 3).
+//! Invariant: a part is queried only when every run of its version is in it. Runs that appear
+//! during the merge are carried over in passes outside the lock, with the last pass under it
+//! (ordering rule 3).
 
 use trommel_filters::{
     Asked, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder, Questions,
@@ -24,13 +25,14 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// Keys wait until there are so many, so that the clock is read once for them.
+/// Keys that are collected before they are added, so that the clock is read once for all of them.
 const KEYS_WAITING: usize = 4096;
 
-/// Builds the parts of a key range from the keys that outlive a merge, which its submerges give.
+/// Builds the parts of a key range from the keys that survive a merge, which its submerges supply.
 ///
-/// Parts are built in key order: the submerges take turns. One that runs before its turn keeps its
-/// keys until then. So a merge over n threads has the keys of about n - 1 submerges in memory.
+/// Parts are built in key order: the submerges take turns. A submerge that runs ahead of its turn
+/// keeps its keys until then. So a merge on n threads has the keys of about n - 1 submerges in
+/// memory.
 pub(crate) struct PartsBuilder {
     /// The submerge whose keys are next.
     turn: AtomicUsize,
@@ -41,9 +43,9 @@ struct Building {
     options: PartOptions,
     overlay_share: Option<OverlayShare>,
     expected: Expected,
-    /// Parts that are built, and where they begin.
+    /// The finished parts, each with its lower bound.
     done: Vec<(Vec<u8>, Part)>,
-    /// Where the part begins that is being built.
+    /// The lower bound of the part that is being built.
     lower: Vec<u8>,
     builder: PartBuilder,
     /// Submerges that ended before their turn.
@@ -51,10 +53,10 @@ struct Building {
     peak_bytes: usize,
 }
 
-/// The options of parts, by where they begin.
+/// The options of parts, by their lower bounds.
 pub(crate) struct PartOptions {
     pub(crate) options: GrfOptions,
-    /// Decides about their bits. None: the options do.
+    /// Decides the bits per key of each part. None: the options do.
     pub(crate) allotment: Option<Allotment>,
 }
 
@@ -68,9 +70,9 @@ impl PartOptions {
 
 /// What is known of a part before it is built.
 pub(crate) struct Expected {
-    /// Of the keys that are merged.
+    /// A sample of the keys that are merged.
     pub(crate) sample: KeySample,
-    /// The keys of all parts, and of one, about.
+    /// The number of keys in all parts, and in one part, approximately.
     pub(crate) all_keys: u64,
     pub(crate) keys: u64,
     pub(crate) asked: Asked,
@@ -84,7 +86,7 @@ impl Expected {
     }
 }
 
-/// The keys of a submerge on their way into the parts, in order.
+/// The keys of a submerge that are to be added to the parts, in order.
 pub(crate) struct SubmergeKeys {
     /// The submerge's place, in key order.
     place: usize,
@@ -93,14 +95,14 @@ pub(crate) struct SubmergeKeys {
     cuts: Vec<PartCut>,
 }
 
-/// A part begins at `lower`, before key number `at` of those that wait.
+/// A part begins at `lower`, before collected key number `at`.
 struct PartCut {
     at: usize,
     lower: Vec<u8>,
 }
 
 impl SubmergeKeys {
-    /// Of submerge number `place`.
+    /// For submerge number `place`.
     pub(crate) fn new(place: usize) -> Self {
         let (keys, last, cuts) = Default::default();
         SubmergeKeys { place, keys, last, cuts }
@@ -118,15 +120,15 @@ impl SubmergeKeys {
         }
     }
 
-    /// The next part begins at `key`: the keys so far are before it, and the next ones are not.
+    /// Begins a new part at `key`: earlier keys are before it, and later ones are not.
     pub(crate) fn cut(&mut self, key: &[u8]) {
         self.cuts.push(PartCut { at: self.keys.len(), lower: key.to_vec() });
     }
 }
 
 impl PartsBuilder {
-    /// `overlay_share`: the share of all entries that runs above the last level will have; None:
-    /// that is not known.
+    /// `overlay_share`: the share of all entries that runs above the last level will have. None: it
+    /// is not known.
     pub(crate) fn new(
         options: PartOptions,
         overlay_share: Option<OverlayShare>,
@@ -147,11 +149,11 @@ impl PartsBuilder {
         PartsBuilder { turn: AtomicUsize::new(0), building: Mutex::new(building) }
     }
 
-    /// A submerge has given all its keys.
+    /// Ends a submerge, which has supplied all its keys.
     pub(crate) fn end(&self, keys: SubmergeKeys, tree: &OpenTree) {
         let mut building = lock(&self.building);
         building.ended.push(keys);
-        // Only this function moves the turn, under this lock.
+        // Only this function advances the turn, under this lock.
         let mut turn = self.turn.load(Ordering::Relaxed);
         while let Some(at) = building.ended.iter().position(|ended| ended.place == turn) {
             let mut keys = building.ended.swap_remove(at);
@@ -161,8 +163,8 @@ impl PartsBuilder {
         self.turn.store(turn, Ordering::Release);
     }
 
-    /// All parts, in key order. Requires: all submerges have ended, and this
-    /// is the first call.
+    /// Returns all parts, in key order. Requires: all submerges have ended, and this is the first
+    /// call.
     pub(crate) fn finish(&self, tree: &OpenTree) -> Vec<(Vec<u8>, Part)> {
         let mut building = lock(&self.building);
         assert!(building.ended.is_empty(), "a submerge has not ended");
@@ -173,7 +175,7 @@ impl PartsBuilder {
 }
 
 impl Building {
-    /// Takes the keys that a submerge has by now. Requires: it is its turn.
+    /// Takes the keys that a submerge has collected. Requires: it is its turn.
     fn take(&mut self, submerge: &mut SubmergeKeys) {
         let mut at = 0;
         for cut in submerge.cuts.drain(..) {
@@ -185,7 +187,7 @@ impl Building {
         submerge.keys.clear();
     }
 
-    /// Ends a part; the next one begins at `lower`.
+    /// Ends the current part. The next one begins at `lower`.
     fn cut(&mut self, lower: &[u8]) {
         let next = part_builder(&self.options.at(lower), self.overlay_share);
         let next = self.expected.prepare(next);
@@ -200,19 +202,19 @@ impl Building {
     }
 }
 
-/// Parts of a key range on their way into a version: which of its flushes they have.
+/// Parts of a key range that are about to be installed, and the flushes that they include.
 pub(crate) struct PreparedParts {
     pub(crate) range: KeyBounds,
     pub(crate) parts: Vec<(Vec<u8>, Part)>,
-    /// The ids of the merge's inputs, whose keys the parts have from its output.
+    /// The ids of the merge's inputs. The parts have their keys from the merge's output.
     pub(crate) inputs: Vec<u64>,
-    /// The entries of all flushes below this one are in the parts.
+    /// The parts include the entries of all flushes below this one.
     pub(crate) watermark: FlushNumber,
 }
 
 impl PreparedParts {
-    /// Inserts the entries of `now` that are not carried over yet, from old to new. Their flushes
-    /// decide, not their runs: other merges may have made new runs of entries that are in already.
+    /// Inserts the entries of `now` that the parts do not include yet, from old to new. Flushes
+    /// decide this, not runs: other merges may have put entries that are included into new runs.
     pub(crate) fn carry_over(&mut self, tree: &OpenTree, now: &Version) -> Result<()> {
         let is_missing = |placed: &&PlacedRun| {
             placed.span().hi() > self.watermark && !self.inputs.contains(&placed.id)
@@ -224,7 +226,7 @@ impl PreparedParts {
     }
 
     /// Inserts the keys that a run of `now` has in the range, of flushes from the watermark on.
-    /// Requires: it is newer than those whose keys are in the parts.
+    /// Requires: the run is newer than those whose keys the parts include.
     pub(crate) fn insert(
         &mut self,
         tree: &OpenTree,

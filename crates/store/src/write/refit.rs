@@ -1,13 +1,14 @@
-//! A part of the global filter that is built anew since it should have other bits: by what is asked
-//! of it, where parts share memory.
+//! A refit: rebuilds a part of the global filter that should have other bits. Where parts share
+//! memory, this depends on the queries that each of them gets.
 //! ```text
 //! allotment (guard/allotment.rs) -> a part from its runs -> carry over newer runs
 //!                                                                 |  '-> install -> image
 //!                                                                 '-> other tables below it:
 //!                                                                     it is given up
 //! ```
-//! When it is done: `refit_scheduler`. Invariants: bases are of the same tables before and after
-//! it, flushes that are installed meanwhile are carried over as in a merge (ordering rule 3).
+//! `refit_scheduler` decides when this happens. Invariants: the part's base is built from the same
+//! tables before and after. Flushes that are installed meanwhile are carried over as in a merge
+//! (ordering rule 3).
 
 use std::time::{Duration, Instant};
 
@@ -26,14 +27,14 @@ use crate::write::parts_builder::PreparedParts;
 /// Passes of carrying over outside the lock.
 const PASSES_OUTSIDE: usize = 3;
 
-/// A part on its way into the tree.
+/// A rebuilt part that is to be installed.
 pub(crate) struct Refit {
     prepared: PreparedParts,
-    /// The tables that its base is of.
+    /// The tables from which its base was built.
     base_files: Vec<u64>,
 }
 
-/// What was looked at: if it is the same, a look finds the same.
+/// The state in which parts were considered. In the same state, the outcome is the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(super) questions: u64,
@@ -41,20 +42,20 @@ pub(crate) struct Seen {
     pub(super) merge_epoch: u64,
 }
 
-/// The part that is being built, and when parts are looked at again.
+/// The part that is being rebuilt, and when parts are considered again.
 #[derive(Default)]
 pub(crate) struct RefitWork {
-    /// Between two steps. While a thread runs a step of it, it is not here.
+    /// The refit in progress. While a thread runs a step of it, it is not here.
     pub(super) task: Option<Refit>,
     /// The thread that runs a step.
     pub(super) busy: Option<ThreadId>,
-    /// Of this, no part was worth it.
+    /// In this state, no part was worth a refit.
     pub(super) found_nothing: Option<Seen>,
     pub(super) not_before: Option<Instant>,
 }
 
 impl RefitWork {
-    /// How long a thread waits before it looks. None: it need not wait.
+    /// Returns how long a thread has to wait before it considers parts. None: it need not wait.
     pub(super) fn pause_left(&self) -> Option<Duration> {
         let left = self.not_before?.checked_duration_since(now())?;
         Some(left).filter(|left| !left.is_zero())
@@ -62,7 +63,7 @@ impl RefitWork {
 }
 
 impl Refit {
-    /// Builds the part that is worth it most. None: none is.
+    /// Builds the part that is most worth it. None: none is.
     pub(super) fn build(tree: &OpenTree) -> Result<Option<Refit>> {
         let version = tree.current.hold();
         let Some(parts) = version.guard.parts().filter(|_| !version.runs.is_empty()) else {
@@ -92,7 +93,7 @@ impl Refit {
         Ok(Some(Refit { prepared, base_files }))
     }
 
-    /// Whether the part's base and range are still those of a version.
+    /// Whether the part's range and base are still those of a version.
     fn fits(&self, now: &Version) -> bool {
         let range = &self.prepared.range;
         let part = now.guard.parts().and_then(|parts| parts.at(&range.from));
@@ -100,8 +101,8 @@ impl Refit {
         is_there && now.layout.base_files(range) == self.base_files
     }
 
-    /// Makes the part one of the newest version, unless its base is another one there. Its image
-    /// follows.
+    /// Makes the part that of the newest version, unless that version's base is another one. Then
+    /// writes its image.
     pub(super) fn install(mut self, tree: &OpenTree) -> Result<()> {
         for _ in 0..PASSES_OUTSIDE {
             let now = tree.current.hold();
@@ -125,18 +126,19 @@ impl Refit {
         let next = Version { guard: Guard::Global(guard), ..Version::clone(&now) };
         tree.current.store(Arc::new(next));
         drop((installer, now));
-        // Until it is there, the next opening takes the part as it was.
+        // If this fails, the next opening uses the part as it was before.
         let _ = guard_image::write_anew(tree, &range);
         Ok(())
     }
 
-    /// The oldest run is in the base, whatever its number is now. Requires: it fits.
+    /// Carries newer runs over. The oldest run is in the base, whatever its id is now. Requires:
+    /// the part fits.
     fn carry_over(&mut self, tree: &OpenTree, now: &Version) -> Result<()> {
         self.prepared.inputs = now.runs.last().map(|oldest| oldest.id).into_iter().collect();
         self.prepared.carry_over(tree, now)
     }
 
-    /// Bytes of the tables below its base.
+    /// Returns the bytes of the tables below its base.
     pub(super) fn base_bytes(&self, now: &Version) -> u64 {
         now.layout.base_tables(&self.prepared.range).iter().map(|table| table.bytes_within()).sum()
     }

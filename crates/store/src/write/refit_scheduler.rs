@@ -1,11 +1,11 @@
-//! When a part of the filter is built anew that should have other bits.
+//! Schedules refits: the rebuilding of filter parts that should have other bits.
 //! ```text
-//! look -> no part is worth it: again when more was asked, flushed or merged
+//! look -> no part is worth it: look again after more queries, flushes or merges
 //!   ^  '-> build -> install
 //!   '------ pause ------'
 //! ```
-//! In stepped mode there are no pauses. Invariants: one part at a time. A failure is told, and
-//! leaves the part as it is.
+//! In stepped mode there are no pauses. Invariants: one part is rebuilt at a time. A failure is
+//! reported, and leaves the part as it is.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::write::engine::Engine;
 use crate::write::refit::{Refit, RefitWork, Seen};
 use crate::write::work::Work;
 
-/// So many more questions are noted before parts are looked at again.
+/// The number of further queries after which parts are considered again.
 const LOOK_EACH: u64 = 1024;
-/// Threads look so often at most. They are not called for questions.
+/// How often threads consider parts, at most. Queries do not wake them.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Of the time of the thread that does it, building takes one part in so many.
+/// Building takes at most one part in this many of the thread's time.
 const TIME_SHARE: u32 = 10;
 
-/// A step that this thread runs. Dropped, by a panic too: another step may follow.
+/// A step that this thread runs. Once it is dropped, even by a panic, another step may follow.
 struct RefitStep<'c> {
     engine: &'c Engine,
     task: Option<Refit>,
@@ -39,7 +39,7 @@ impl Drop for RefitStep<'_> {
             task: self.task.take(),
             busy: None,
             found_nothing: self.found_nothing,
-            // Steps depend on nothing but what came before them.
+            // In stepped mode, steps depend only on earlier steps, not on time.
             not_before: self.pause.filter(|_| !is_stepped).map(|pause| now() + pause),
         }));
         drop(work);
@@ -48,8 +48,9 @@ impl Drop for RefitStep<'_> {
 }
 
 impl Engine {
-    /// One step: builds a part, or installs it. False: no part is worth it, or another thread is at
-    /// it. A failure is told, and stops nothing: the part stays as it is.
+    /// Runs one step: builds a part, or installs it. Returns false if no part is worth it, or
+    /// another thread runs a step. A failure is reported and stops nothing: the part stays as it
+    /// is.
     pub(crate) fn refit_step(&self) -> bool {
         let mut work = lock(&self.work);
         if !self.is_refit_due(&work) {
@@ -84,7 +85,7 @@ impl Engine {
         has_done
     }
 
-    /// Whether a part is being built, or parts are to be looked at.
+    /// Whether a part is being rebuilt, or parts should be considered.
     pub(crate) fn is_refit_due(&self, work: &Work) -> bool {
         if self.asked_keys.lately().is_none() {
             return false;
@@ -94,7 +95,8 @@ impl Engine {
         refit.busy.is_none() && (refit.task.is_some() || is_to_look())
     }
 
-    /// When a thread looks again. None: there is nothing to look at, ever.
+    /// Returns when a thread considers parts again. None: never, since recent queries are not
+    /// sampled.
     pub(crate) fn next_refit_look(&self) -> Option<Duration> {
         self.asked_keys.lately()?;
         let work = lock(&self.work);

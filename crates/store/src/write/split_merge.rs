@@ -1,12 +1,12 @@
-//! Splits a large merge into submerges, which several threads run.
+//! Splits a large merge into submerges, which several threads can run.
 //! ```text
 //! inputs      [a ........ k ........ t] [u ... ]   samples: keys, each with the bytes that
 //!             [c .. h .. p ........ x]             follow it
 //! submerges   [   .. h)[h ..   .. p)[p ..    ]     about as many bytes each
 //! ```
-//! Submerges are key ranges: no two have an entry of one user key, and deleted ranges are cut
-//! between them. Invariant: they follow each other without gaps, from the merge's first key to its
-//! last.
+//! Submerges are key ranges: no two have entries of the same user key, and range tombstones are cut
+//! at their borders. Invariant: they follow each other without gaps, from the merge's first key to
+//! its last.
 
 use crate::entries::cursor::Cursor;
 use crate::entries::key_bounds::KeyBounds;
@@ -15,34 +15,34 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::run_table::RunTable;
 use crate::plan::partitions::Division;
 
-/// Samples for each submerge, about.
+/// Samples per submerge, approximately.
 const SAMPLES_PER_SUBMERGE: u64 = 8;
 
-/// The keys that one thread merges at a time.
+/// A key range that one thread merges at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SubmergeRange {
     pub(crate) range: KeyBounds,
-    /// Bytes of the inputs there, about.
+    /// Bytes of the inputs in it, approximately.
     pub(crate) bytes: u64,
     /// Whether a partition begins with it.
     pub(crate) begins_partition: bool,
 }
 
-/// A key of the inputs, and how many bytes of its table follow up to the next sample.
+/// A key of the inputs, and the bytes of its table from there to the next sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Sample {
     key: Vec<u8>,
     bytes: u64,
 }
 
-/// All of a merge as one submerge.
+/// Returns the merge as a single submerge.
 pub(crate) fn undivided(range: &KeyBounds, inputs: &[PlacedRun]) -> Vec<SubmergeRange> {
     let bytes = inputs.iter().map(|placed| placed.run.bytes()).sum();
     vec![SubmergeRange { range: range.clone(), bytes, begins_partition: false }]
 }
 
-/// The submerges of a merge, of so many bytes each or more. Reads a few blocks. `division`: how the
-/// output is cut into partitions; None: it is not.
+/// Returns the submerges of a merge, each of about `submerge_bytes` or more. Reads a few blocks.
+/// `division`: how the output is cut into partitions. None: it is not.
 pub(crate) fn divided(
     range: &KeyBounds,
     inputs: &[PlacedRun],
@@ -75,8 +75,8 @@ fn sample(table: &RunTable, submerge_bytes: u64, samples: &mut Vec<Sample>) -> R
     Ok(())
 }
 
-/// Cuts a range into about so many submerges and, at borders of these, partitions. Requires:
-/// samples ascend.
+/// Cuts a range into about `count` submerges. At some of their borders also begin partitions, about
+/// `partitions` in all. Requires: samples ascend.
 fn cut(range: &KeyBounds, samples: &[Sample], count: u64, partitions: u64) -> Vec<SubmergeRange> {
     let total: u64 = samples.iter().map(|sample| sample.bytes).sum();
     let (even, partition) = (total / count.max(1), total / partitions.max(1));
@@ -89,7 +89,7 @@ fn cut(range: &KeyBounds, samples: &[Sample], count: u64, partitions: u64) -> Ve
         if is_due && sample.key > last.range.from && range.ends_after(&sample.key) {
             let to = last.range.to.replace(sample.key.clone());
             last.bytes = before - cut_at;
-            // The border that is nearest to where a partition of even size ends.
+            // The border closest to the place where a partition of even size would end.
             let begins_partition =
                 before + even / 2 - partition_at >= partition && before + partition / 2 <= total;
             if begins_partition {

@@ -1,10 +1,10 @@
-//! A submerge: one key range of a merge, from the inputs to finished tables, step by step.
+//! A submerge: one key range of a merge, processed step by step from the inputs to finished tables.
 //! ```text
 //! not begun -> read, keep, write, feed the filter -> ... -> tables, which are installed with those
 //!                                                           of all other submerges
 //! ```
 //! Invariants: all entries of a user key are in one submerge, and its output lies in its range.
-//! Submerges are independent, but for the order in which they feed a global filter
+//! Submerges are independent, except for the order in which they feed a global filter
 //! (`parts_builder`).
 
 use trommel_filters::KeyList;
@@ -28,14 +28,14 @@ use crate::write::parts_builder::SubmergeKeys;
 /// Entries that one step of a merge reads.
 const STEP_ENTRIES: usize = 4096;
 
-/// A submerge on its way.
+/// A submerge in progress.
 pub(crate) struct Submerge {
     plan: Arc<MergePlan>,
     /// Its place among the submerges of the merge, in key order.
     place: usize,
     /// None: it has not begun, or it has ended.
     reading: Option<Reading>,
-    /// Since the last call for it.
+    /// What was read since the last call of `take_read`.
     read: Read,
 }
 
@@ -43,11 +43,11 @@ pub(crate) struct Submerge {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Read {
     pub(crate) entries: u64,
-    /// Their keys and values.
+    /// The bytes of their keys and values.
     pub(crate) bytes: u64,
 }
 
-/// What lives on between two steps.
+/// The state that is kept between steps.
 struct Reading {
     cursor: MergeCursor,
     retention: Retention,
@@ -56,34 +56,34 @@ struct Reading {
     kept: Kept,
 }
 
-/// What gets the entries that outlive the merge, beside the writer.
+/// What receives surviving entries, besides the writer.
 struct Kept {
-    /// The partition that begins with the first of them, if one does.
+    /// The partition that begins with the first surviving entry, if one does.
     begins: Option<Vec<u8>>,
     cutter: Cutter,
-    /// The keys of a merge into the oldest run, for a global filter.
+    /// For a merge into the oldest run: the keys for a global filter.
     keys: Option<SubmergeKeys>,
-    /// The keys of an inner merge, if the guard's codes are runs.
+    /// For an inner merge: its keys, if the guard's codes are runs.
     recoded: Option<KeyList>,
 }
 
-/// What a submerge has written; or all submerges of a merge, in key order.
+/// The output of a submerge, or of all submerges of a merge in key order.
 #[derive(Default)]
 pub(crate) struct MergeOutput {
     pub(crate) place: usize,
     pub(crate) run: RunOutput,
-    /// Of all outputs together: the level of their run.
+    /// The level of the run. Only set for the outputs of a merge as a whole.
     pub(crate) level: usize,
-    /// Where partitions begin in it.
+    /// The keys at which partitions begin.
     pub(crate) cuts: Vec<Vec<u8>>,
-    /// Of merges that have one submerge: the guard that knows their output.
+    /// For a merge with one submerge: the guard that knows its output.
     pub(crate) locator: Option<LocatorMerge>,
-    /// Likewise: the keys that outlive an inner merge, if the guard's codes are runs.
+    /// Likewise: the keys that survive an inner merge, if the guard's codes are runs.
     pub(crate) recoded: Option<KeyList>,
 }
 
 impl Submerge {
-    /// All submerges of a merge, in key order.
+    /// Returns all submerges of a merge, in key order.
     pub(crate) fn all(plan: &Arc<MergePlan>) -> Vec<Submerge> {
         let submerge = |place| {
             let (plan, read) = (Arc::clone(plan), Read::default());
@@ -100,12 +100,13 @@ impl Submerge {
         self.place
     }
 
-    /// What was read since the last call.
+    /// Returns what was read since the last call.
     pub(crate) fn take_read(&mut self) -> Read {
         std::mem::take(&mut self.read)
     }
 
-    /// One step: some entries. The output, when it is done; then there is no other step.
+    /// Runs one step, which reads some entries. Returns the output once the submerge is done; no
+    /// further step may follow.
     pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<Option<MergeOutput>> {
         let plan = &*self.plan;
         if plan.only_moves() {
@@ -141,8 +142,8 @@ impl Submerge {
         Ok(None)
     }
 
-    /// Removes its tables, which still count as written: the merge has failed elsewhere, or was
-    /// cancelled.
+    /// Removes its tables, since the merge failed elsewhere or was cancelled. They still count as
+    /// written.
     pub(crate) fn abandon(self, tree: &OpenTree) {
         if let Some(reading) = self.reading {
             tree.counters.merged(reading.writer.written_bytes(), 0.0);
@@ -150,7 +151,7 @@ impl Submerge {
     }
 }
 
-/// The tables of runs, each with its keys.
+/// Returns the tables of runs, each with its key range.
 fn tables_of(inputs: &[PlacedRun]) -> Vec<(u64, KeyBounds)> {
     let tables = inputs.iter().flat_map(|placed| placed.run.tables());
     tables.map(|table| (table.table.file(), table.key_bounds())).collect()
@@ -169,7 +170,8 @@ impl Reading {
         let writer = writer.packed(packing.compression, dictionary);
         let writer = writer.with_filter_bits(plan.filter_bits).by_a_merge();
         let writer = writer.moving(&plan.moved_values);
-        // Operands may become one: who finds them beside it must see that they are in it.
+        // Operands may be combined into one. Whoever finds them beside the result must see that it
+        // includes them.
         let writer = match tree.merge_operator.get() {
             Some(_) => writer.made_of(tables_of(&inputs)),
             None => writer,
@@ -238,7 +240,7 @@ impl Kept {
         Ok(())
     }
 
-    /// A partition begins at `key`.
+    /// Begins a partition at `key`.
     fn cut(&mut self, key: &[u8], writer: &RunWriter) {
         self.cutter.cut(writer.written_bytes(), key);
         if let Some(keys) = &mut self.keys {
@@ -248,7 +250,7 @@ impl Kept {
 }
 
 impl MergeOutput {
-    /// The outputs of all submerges of a merge as one.
+    /// Combines the outputs of all submerges of a merge.
     pub(crate) fn of_all(mut outputs: Vec<MergeOutput>) -> MergeOutput {
         outputs.sort_unstable_by_key(|output| output.place);
         let mut all = MergeOutput::default();
@@ -261,7 +263,7 @@ impl MergeOutput {
         all
     }
 
-    /// Removes its tables: the merge has failed elsewhere, so that no edit names them.
+    /// Removes its tables. The merge failed elsewhere, so no edit names them.
     pub(crate) fn abandon(self, tree: &OpenTree) {
         self.run.abandon(&tree.table_files);
     }

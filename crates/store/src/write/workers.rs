@@ -1,9 +1,9 @@
-//! When flushes and merges are done: the same jobs by threads or step by step.
+//! Schedules flushes and merges, which run as the same steps on threads or in stepped mode.
 //! ```text
 //! FlushTask, or a submerge -> one step -> ... -> one step -> installed
 //! ```
-//! Invariants: one flush runs at a time, merges as `open_merges` says, and a flush never waits for
-//! a merge. A failed flush keeps its number and holds later ones back until it is tried again
+//! Invariants: one flush runs at a time, merges run as `open_merges` allows, and a flush never
+//! waits for a merge. A failed flush keeps its number, and holds later ones back until it succeeds
 //! (ordering rule 1).
 
 use std::time::Duration;
@@ -21,14 +21,15 @@ use crate::write::giving_up;
 use crate::write::merge_scheduler::Failed;
 use crate::write::work::Work;
 
-/// How often a caller hears how far merges have come.
+/// How often a caller receives the progress of merges.
 const TELL_AGAIN: Duration = Duration::from_millis(100);
 
-/// A step of a flush that this thread runs. Dropped, by a panic too: another step may follow.
+/// A step of a flush that this thread runs. Once it is dropped, even by a panic, another step may
+/// follow.
 struct FlushStep<'c> {
     engine: &'c Engine,
     task: Option<FlushTask>,
-    /// What the step has made of the last failure; None: nothing.
+    /// The new value of the last failure. None: it stays as it is.
     failure: Option<Option<Error>>,
 }
 
@@ -44,7 +45,7 @@ impl Drop for FlushStep<'_> {
     }
 }
 
-/// A writer that is stopped. All that are at one time are one stop.
+/// A stopped writer. Writers that are stopped at the same time count as one stop.
 struct StoppedWriter<'e>(&'e Engine);
 
 impl<'e> StoppedWriter<'e> {
@@ -59,7 +60,7 @@ impl<'e> StoppedWriter<'e> {
         drop(work);
         let stopped = StoppedWriter(engine);
         if is_first {
-            // It counts at once, so that `stats` shows it while it lasts.
+            // Counted right away, so that `stats` shows the stop while it lasts.
             engine.counters.stops.add(Duration::ZERO);
             engine.env.tell(Event::WritersStopped);
         }
@@ -70,7 +71,7 @@ impl<'e> StoppedWriter<'e> {
 impl Drop for StoppedWriter<'_> {
     fn drop(&mut self) {
         let engine = self.0;
-        // In a child work may be locked for ever.
+        // In a forked child, `work` may be locked forever.
         if engine.life().is_forked() {
             return;
         }
@@ -89,16 +90,16 @@ impl Drop for StoppedWriter<'_> {
 }
 
 impl Engine {
-    /// Runs one step of a flush if one is due, else one of a merge, else one of a part that gets
-    /// other bits. False: nothing is due.
+    /// Runs one step: of a flush if one is due, else of a merge, else of a refit. Returns false if
+    /// nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
         self.sweep();
         self.seal_if_asked();
         Ok(self.flush_step()? || self.lone_merge_step(None)? || self.refit_step())
     }
 
-    /// One step of the work that `choice` picks among all that can be gone on with now. False:
-    /// there is none.
+    /// Runs one step of the work that `choice` picks among all work that can proceed now. Returns
+    /// false if there is none.
     pub(crate) fn step_any(&self, choice: usize) -> Result<bool> {
         self.sweep();
         self.seal_if_asked();
@@ -115,11 +116,11 @@ impl Engine {
         }
     }
 
-    /// One step of a flush. False: none is due, or another thread runs it.
+    /// Runs one step of a flush. Returns false if none is due, or another thread runs it.
     pub(crate) fn flush_step(&self) -> Result<bool> {
         let Some(mut step) = self.take_flush() else { return Ok(false) };
         let task = step.task.as_mut().expect("a step of a flush has its task");
-        // What it has written is not lost by a failure.
+        // A failure does not lose what the task has written.
         match task.step(self) {
             Ok(Flushed::Installed { bytes, begun }) => {
                 if let Some(memory) = self.memory() {
@@ -129,7 +130,7 @@ impl Engine {
                 self.counters.flushes.fetch_add(1, Ordering::Relaxed);
                 drop(step);
                 self.sweep_or_call();
-                // A clock that panics here harms nothing: the flush is noted as done.
+                // The flush is recorded as done, so a panicking clock does no harm here.
                 self.env.tell(Event::Flushed { bytes, time: self.since(begun) });
             }
             Ok(Flushed::Written { bytes }) => self.rate_limiter.spend(bytes, self.env.clock.now()),
@@ -142,8 +143,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// One step of a merge, in stepped mode: one that has failed may be tried again at once. False:
-    /// there is none.
+    /// Runs one step of a merge in stepped mode, in which a failed merge may be retried at once.
+    /// Returns false if there is none.
     fn lone_merge_step(&self, choice: Option<usize>) -> Result<bool> {
         self.merge_step(choice).map_err(|Failed { merge, error, .. }| {
             lock(&self.work).merges.release(merge);
@@ -151,9 +152,9 @@ impl Engine {
         })
     }
 
-    /// Seals the active memtable if stores that share memory for writes have asked for it, and it
-    /// can be done now. False: it has failed. Where a writer is at work, or a flush, it calls when
-    /// it is done.
+    /// Seals the active memtable if stores that share write memory have asked for it, and if it is
+    /// possible now. Otherwise the writer or the flush that prevents it calls this thread when it
+    /// is done. Returns false if sealing failed.
     pub(crate) fn seal_if_asked(&self) -> bool {
         if !self.memory().is_some_and(|memory| memory.asked()) {
             return true;
@@ -169,7 +170,7 @@ impl Engine {
         is_done
     }
 
-    /// A writer has ended, beside which no memtable could be sealed.
+    /// Calls the threads that could not seal a memtable while a writer was at work.
     pub(crate) fn writer_is_free(&self) {
         if self.memory().is_some() {
             self.commit.missed.call();
@@ -189,8 +190,8 @@ impl Engine {
         Some(FlushStep { engine: self, task: Some(task), failure: None })
     }
 
-    /// In stepped mode, when there is no step to do: waits for a step of another thread. False:
-    /// there is none, and nothing is due.
+    /// In stepped mode, when there is no step to run: waits for a step of another thread. Returns
+    /// false if no other thread runs one, and nothing is due.
     fn others_went_on(&self) -> bool {
         let (work, own) = (lock(&self.work), current().id());
         let refitting = || work.refit.iter().filter_map(|refit| refit.busy.as_ref());
@@ -218,7 +219,7 @@ impl Engine {
         }
     }
 
-    /// Wakes whoever waits for work to go on, and threads that may go on with it.
+    /// Wakes threads that wait for progress, and threads that may continue the work.
     pub(crate) fn work_has_changed(&self) {
         self.work_changed.notify_all();
         self.workers.call(&[WorkKind::Flush, WorkKind::Merge]);
@@ -230,12 +231,13 @@ impl Engine {
         self.work_has_changed();
     }
 
-    /// How far flushes and merges lag behind.
+    /// Returns how far flushes and merges lag behind.
     pub(crate) fn lag(&self) -> Lag {
         let now = self.current.pin();
         let (options, mut active_bytes) =
             (&self.table_files.options, now.active.memtable.size_bytes());
-        // Few entries may refer to much, which is of no use until merges have seen them.
+        // A few entries may refer to many bytes of values, whose garbage is only found once the
+        // entries are merged.
         if now.active.values.bytes() >= options.value_file_bytes {
             active_bytes = active_bytes.max(options.write_buffer_bytes);
         }
@@ -251,15 +253,16 @@ impl Engine {
 
     /// Whether the active memtable must be sealed before the next write.
     pub(crate) fn must_seal(&self, lag: &Lag) -> bool {
-        // What has a log and what has none lie in one memtable no longer than they must.
+        // After a change of the option, logged and unlogged writes should not share a memtable for
+        // longer than necessary.
         let was_logged = || self.current.pin().active.first_log().is_some();
         lag.active_bytes >= self.table_files.options.write_buffer_bytes
             || self.memory().is_some_and(|memory| memory.asked())
             || !self.has_log() && was_logged()
     }
 
-    /// Waits, for a caller that may give up, until a write is not stopped. Of flushes and merges
-    /// that fail the write tells: nobody waits for these.
+    /// For a caller that may give up: waits until a write would not be stopped. Does not wait for
+    /// flushes and merges that fail; the write itself reports those.
     pub(crate) fn wait_for_room(&self) -> Result<()> {
         let lag = self.lag();
         if !self.lacks_room(&lag) && lag.runs < self.run_limits.stop
@@ -279,7 +282,7 @@ impl Engine {
         lag.sealed >= SEALED_MAX && self.must_seal(lag)
     }
 
-    /// Whether a write is stopped until a flush or a merge has caught up, which may succeed.
+    /// Whether a write is stopped until a flush or a merge has caught up that may still succeed.
     fn stops_writers(&self, work: &Work) -> bool {
         let lag = self.lag();
         let may_flush = work.flush.failure().is_none() && work.panicked.is_none();
@@ -299,7 +302,7 @@ impl Engine {
             if giving_up::is_given_up() {
                 return Err(Error::Cancelled);
             }
-            // This may be a child by now, where work may be locked for ever.
+            // This may be a forked child by now, in which `work` may be locked forever.
             self.check_open()?;
             asked_at = now();
             work = lock(&self.work);
@@ -307,8 +310,8 @@ impl Engine {
         self.check_open()
     }
 
-    /// Waits until there is room for another sealed memtable, or flushing has failed. What failed
-    /// before is tried again at once: its cause may be gone.
+    /// Waits until there is room for another sealed memtable, or flushing has failed. A failed
+    /// flush is retried first, without its pause, since its cause may be gone.
     pub(crate) fn wait_for_flushes(&self) -> Result<()> {
         let crowded = || self.current.pin().sealed.len() >= SEALED_MAX;
         self.stop_writer(crowded, || {
@@ -317,28 +320,28 @@ impl Engine {
         })
     }
 
-    /// Lets the thread that flushes try again what has failed, without its pause.
+    /// Makes the flush thread retry a failed flush without its pause.
     fn retry_flush(&self) {
         lock(&self.work).flush.is_asked_again = true;
         self.work_has_changed();
     }
 
-    /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop no
-    /// writer: a table that cannot be read is no reason not to write. Writers are slowed down all
-    /// the same.
+    /// Waits until the number of lagging runs is below the limit at which writers are stopped.
+    /// Failing merges stop no writer: a table that cannot be read is no reason to refuse writes.
+    /// They are slowed down nevertheless.
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
         let crowded = || self.current.pin().lagging_runs >= self.run_limits.stop;
         let is_over = |work: &Work| (!crowded() || !self.may_merge(work)).then_some(Ok(()));
         self.stop_writer(crowded, || self.wait_until(is_over))
     }
 
-    /// Whether waiting for a merge has an end.
+    /// Whether waiting for a merge can end.
     fn may_merge(&self, work: &Work) -> bool {
         let fails = work.panicked.is_some() || work.merges.failure().is_some();
         !fails && self.has_merges(work)
     }
 
-    /// Stops a writer while there is too much to do. In stepped mode the stop is only counted.
+    /// Stops a writer while `crowded` holds. In stepped mode the stop is only counted.
     fn stop_writer(
         &self,
         crowded: impl Fn() -> bool,
@@ -355,7 +358,7 @@ impl Engine {
         wait()
     }
 
-    /// Waits while flushes have not done enough. An error if they have failed.
+    /// Waits while `unflushed` holds. Returns an error if flushing has failed.
     fn wait_for_flushes_while(&self, unflushed: impl Fn() -> bool) -> Result<()> {
         self.wait_until(|work| match work.flush.failure().or(work.panicked.as_ref()) {
             _ if !unflushed() => Some(Ok(())),
@@ -363,7 +366,7 @@ impl Engine {
         })
     }
 
-    /// Waits until work has come to an end, as `is_over` says, or the store is closed.
+    /// Waits until `is_over` returns a result, or the store is closed.
     fn wait_until(&self, is_over: impl Fn(&Work) -> Option<Result<()>>) -> Result<()> {
         let mut work = lock(&self.work);
         loop {
@@ -377,9 +380,9 @@ impl Engine {
         }
     }
 
-    /// Flushes the memtables that are sealed by now, by the threads or here.
+    /// Flushes the memtables that are sealed now, on threads or in this thread.
     pub(crate) fn flush_sealed(&self) -> Result<()> {
-        // Others may be sealed meanwhile: it waits for these only.
+        // More may be sealed meanwhile; only the present ones are waited for.
         let newest = self.current.pin().sealed.first().map(|sealed| sealed.flush);
         let oldest = || self.current.pin().sealed.last().map(|sealed| sealed.flush);
         let is_left = || oldest().is_some() && oldest() <= newest;
@@ -395,7 +398,7 @@ impl Engine {
         }
     }
 
-    /// Waits until no flush and no merge is due: the threads do them, or this one.
+    /// Waits until no flush and no merge is due. In stepped mode this thread does them.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         match self.table_files.options.background {
             Background::Stepped => {
@@ -405,7 +408,7 @@ impl Engine {
                 Ok(())
             }
             Background::Threads(_) => {
-                // What failed before is tried again, and may succeed now.
+                // What failed before is retried, and may succeed now.
                 let mut work = lock(&self.work);
                 work.flush.is_asked_again = true;
                 work.merges.forget_failures();
@@ -420,7 +423,8 @@ impl Engine {
         self.wait_until(|work| self.end_of_work(work))
     }
 
-    /// Whether threads have nothing to do, or something has failed. None: they have.
+    /// Returns a result if the threads have nothing to do, or something has failed. None: they have
+    /// work.
     fn end_of_work(&self, work: &Work) -> Option<Result<()>> {
         match work.failure() {
             Some(cause) => Some(Err(Error::stopped(cause))),
@@ -429,18 +433,18 @@ impl Engine {
         }
     }
 
-    /// Merges everything into one run. Open merges are cancelled: their output would be an input at
-    /// once.
+    /// Merges everything into one run. Cancels open merges, since their output would be merged
+    /// again at once.
     pub(crate) fn merge_everything(&self) -> Result<()> {
         self.insist_on_merging_everything(|| match self.table_files.options.background {
             Background::Stepped => self.wait_idle(),
-            // Not `wait_idle`: it would forget that this merge has failed.
+            // Unlike `wait_idle`, this does not forget that the merge has failed.
             Background::Threads(_) => self.wait_for_threads(),
         })
     }
 
-    /// As above, and tells again and again how many entries merges have read since it began. After
-    /// an error the merge is given up.
+    /// As `merge_everything`, and repeatedly reports how many entries merges have read since the
+    /// call began. If `tell` returns an error, the merge is given up.
     pub(crate) fn merge_everything_telling(
         &self,
         mut tell: impl FnMut(u64) -> Result<()>,
@@ -466,7 +470,8 @@ impl Engine {
         self.is_flush_due(&work) || self.has_merges(&work)
     }
 
-    /// Asks for that merge, and again if another caller has stopped its own meanwhile.
+    /// Requests a merge of everything. Repeats this if another caller has given up its own request
+    /// meanwhile.
     fn insist_on_merging_everything(&self, mut wait: impl FnMut() -> Result<()>) -> Result<()> {
         let given_up = || lock(&self.work).given_up;
         loop {
@@ -481,7 +486,7 @@ impl Engine {
         }
     }
 
-    /// False: there is nothing to merge.
+    /// Requests a merge of everything. Returns false if there is nothing to merge.
     fn ask_to_merge_everything(&self) -> bool {
         let has_runs = !self.current.pin().runs.is_empty();
         if has_runs {
@@ -490,7 +495,8 @@ impl Engine {
         has_runs
     }
 
-    /// Cancels open merges. `merge_everything`: what is to be merged next; else what is due.
+    /// Cancels open merges. `merge_everything`: whether everything is merged next, instead of what
+    /// is due.
     fn give_up_merges(&self, merge_everything: bool) {
         let mut work = lock(&self.work);
         work.merge_everything = merge_everything;
@@ -516,32 +522,31 @@ impl Engine {
         }
     }
 
-    /// What stops writing, flushes or merges, if something does.
+    /// Returns the failure that stops writes, flushes or merges, if there is one.
     pub(crate) fn failure(&self) -> Option<String> {
         let of_work = lock(&self.work).failure().map(Error::to_string);
         let of_log = of_work.or_else(|| self.commit.failure());
         of_log.or_else(|| self.table_files.values.store.failure())
     }
 
-    /// Makes the threads end after their present step.
+    /// Makes the threads end after their current step.
     pub(crate) fn stop(&self) {
         lock(&self.work).stopping = true;
         self.work_has_changed();
     }
 
-    /// Threads may work again, after `stop`.
+    /// Lets threads work again, after `stop`.
     pub(super) fn go_on(&self) {
         lock(&self.work).stopping = false;
     }
 
-    /// Removes what flushes and merges have written that will not be installed any more. Requires:
-    /// no step runs.
+    /// Removes the output of flushes and merges that will not be installed. Requires: no step runs.
     pub(crate) fn abandon_work(&self) {
         let mut work = lock(&self.work);
         let (flush, merges) = (work.flush.task.take(), work.merges.close_all());
         let refit = work.refit.as_mut().and_then(|refit| refit.task.take());
         drop(work);
-        // It has written nothing.
+        // A refit has written no files.
         drop(refit);
         if let Some(task) = flush {
             task.abandon(self);
@@ -558,7 +563,7 @@ mod tests {
     use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
 
-    // A second merge thread asked again and again, a core's worth, until the first one was done.
+    // A second merge thread used to poll, keeping a core busy, until the first one was done.
     #[test]
     fn a_thread_without_work_sleeps_while_another_one_merges() {
         let storage = Arc::new(Memory::new());

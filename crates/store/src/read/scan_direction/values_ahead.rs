@@ -1,12 +1,12 @@
-//! The values apart that a scan comes to: the system is told of some before they are needed, or,
-//! past its cache, queues read them.
+//! Read-ahead for values apart in a scan. The system is asked to prefetch some before they are
+//! needed; if its page cache is bypassed, queues read them.
 //! ```text
 //! entries    k1    k2    k3 -> @   k4 -> @   k5 -> @   k6 -> @  ...
-//!                        read      given     '-- found already, and told of --'
+//!                        read      returned  '-- found and requested ahead --'
 //! ```
-//! The first value apart is read when it is given; from the second one on, entries are found ahead:
-//! two, then four, at most [`FOUND_MAX`]. Invariant: what was found ahead is given as it would be
-//! without: in the bounds that then hold, and unless it has expired by then.
+//! The first value apart is read when it is returned. From the second one on, entries are found
+//! ahead: two, then four, at most [`FOUND_MAX`]. Invariant: read-ahead does not change what the
+//! scan returns: only entries within its present bounds, and none that has expired meanwhile.
 
 use super::{Direction, Found, Lazy, Side, ValuesAhead};
 use crate::entries::key_bounds::KeyBounds;
@@ -20,15 +20,15 @@ use crate::tree::open_tree::OpenTree;
 const FOUND_MAX: usize = 16;
 
 impl Side {
-    /// The key whose value was given last.
+    /// Returns the key whose value was returned last.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         let given = self.ahead.as_ref().and_then(|ahead| ahead.given.as_deref());
         given.unwrap_or(&self.key)
     }
 
-    /// Goes to the next key within the bounds that is not deleted and has not expired, whose value
-    /// may be taken then. False: there is none.
+    /// Moves to the next key within the bounds that is neither deleted nor expired. Its value can
+    /// be taken then. Returns false if there is none.
     #[inline]
     pub(crate) fn step(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<bool> {
         if self.ahead.is_some() || self.keys_only {
@@ -46,7 +46,8 @@ impl Side {
         Ok(self.value.is_some())
     }
 
-    /// The value of the first reference that is found; each later one as it is, and that is noted.
+    /// Reads the value of the first reference that is found. Later references are returned as they
+    /// are, and `is_apart` is set.
     #[cold]
     pub(super) fn found_apart(&mut self, stored: Value, tree: &OpenTree) -> Result<Value> {
         if self.keys_only {
@@ -80,7 +81,7 @@ impl Side {
                 }
                 None => {
                     let found = self.find_any(bounds, tree)?;
-                    // What is found ahead of it moves the scan's own key on.
+                    // Finding entries ahead overwrites the scan's own key.
                     let key = found.is_some().then(|| self.key.clone());
                     self.ahead.get_or_insert_default().given = key;
                     found
@@ -107,8 +108,8 @@ impl Side {
         }
     }
 
-    /// Finds entries behind the one in hand, whose value is read now. Where blocks are read for the
-    /// scan, it asks for none that it may not need.
+    /// Finds entries behind the current one, whose value is about to be read. If the caller
+    /// supplies blocks to the scan, it does nothing, since blocks might be requested in vain.
     fn find_ahead(&mut self, stored: &Value, bounds: &KeyBounds, tree: &OpenTree) {
         if self.blocks.is_some() {
             return;
@@ -119,7 +120,7 @@ impl Side {
         let mut bounds = bounds.clone();
         while self.ahead.as_ref().is_some_and(|ahead| ahead.has_room()) {
             if !matches!(self.guard, Lazy::Done) {
-                // Runs that are positioned from now on begin behind it.
+                // Runs that are positioned from now on begin behind the key.
                 match self.direction {
                     Direction::Forward => bounds.from = successor(&self.key),
                     Direction::Backward => bounds.to = Some(self.key.clone()),
@@ -142,14 +143,14 @@ impl Side {
 }
 
 impl ValuesAhead {
-    /// Behind an error nothing is found.
+    /// After an error no more entries are found ahead.
     fn has_room(&self) -> bool {
         let is_sound = self.found.back().is_none_or(|(_, found)| found.is_ok());
         is_sound && self.found.len() < self.depth && self.bytes < AHEAD_BYTES_MAX
     }
 }
 
-/// Bytes of the value of a reference.
+/// Returns the length of the value of a reference.
 fn bytes_of(stored: &Value, tree: &OpenTree) -> u64 {
     tree.ref_of(stored).map_or(0, |at| at.len)
 }

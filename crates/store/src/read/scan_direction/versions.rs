@@ -1,14 +1,12 @@
-//! The entries of one key, as a direction of a scan comes to them: which of them counts, and how
-//! the others are passed.
+//! The entries of one key in a scan: finds the one that is visible, and skips the others.
 //! ```text
 //! forward    k 90  k 80  k 70  k 60 ~~~~~~~~~~~~> k 20  k 10 ~~~~> the next key
 //! backward   the key before <~~~~ k 90  k 80 <~~~~~~ k 20  k 10
 //! deleted    a 3  b 5  c 4  d 8 ~~~~~~~~~~~~~~~~> x 99    newer than the deletion
-//! at 25: after some steps, a seek by (key, at), and one past the key
+//! a scan at 25: after some steps, a seek to (key, 25), and one past the key
 //! ```
-//! Most keys have few entries, to which steps lead faster than seeks. Invariant: of the entries
-//! that the scan sees, none that counts is passed; each move leads on, whatever a damaged table
-//! says.
+//! Most keys have few entries, for which steps are faster than seeks. Invariant: no entry is
+//! skipped that is visible and counts. Every move makes progress, even in a damaged table.
 
 use super::{Direction, Side};
 use crate::entries::cursor::Cursor;
@@ -16,13 +14,13 @@ use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::value::Value;
 use crate::error::Result;
 
-/// So many entries of one key that a source has are passed by steps.
+/// Entries of one key in one source that are passed by steps, before a seek is used.
 const STEPS_MAX: u32 = 4;
 
-/// The newest entry so far: number, kind, value.
+/// The newest visible entry so far: sequence number, kind, value.
 type Newest = Option<(Sequence, Kind, Value)>;
 
-/// How many entries of the key in hand one source has had.
+/// The number of entries of the current key that were passed in one source.
 #[derive(Default)]
 struct Passed {
     source: Option<usize>,
@@ -30,7 +28,7 @@ struct Passed {
 }
 
 impl Passed {
-    /// Whether this source is to step past one entry more.
+    /// Counts an entry of `source`. Returns whether to pass it by a step.
     #[inline]
     fn goes_by_steps(&mut self, source: Option<usize>) -> bool {
         if self.source != source {
@@ -42,9 +40,9 @@ impl Passed {
 }
 
 impl Side {
-    /// Whether the next entry, which is the first of the key in hand and has this sequence number,
-    /// is what the key has. Forward, newer entries of a key come first: the others need not be
-    /// looked at for this one.
+    /// Whether the next entry is the visible one of the current key. It is the key's first entry,
+    /// and has the sequence number `first`. Forward, newer entries of a key come first, so no
+    /// others need be examined.
     #[inline]
     pub(super) fn sees_first_entry(&mut self, first: Sequence) -> bool {
         if self.direction != Direction::Forward || first > self.at {
@@ -61,8 +59,8 @@ impl Side {
         }
     }
 
-    /// The newest entry of the key in hand that the scan sees, unless it is in a range that was
-    /// deleted later. Passes all entries of the key. Requires: the next entry is of this key.
+    /// Returns the newest visible entry of the current key, unless a newer range tombstone covers
+    /// it. Passes all entries of the key. Requires: the next entry belongs to this key.
     pub(super) fn newest_visible(&mut self) -> Result<Option<(Kind, Value)>> {
         let deleted = self.deleted.covering_tombstone(&self.key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
@@ -91,7 +89,7 @@ impl Side {
                 continue;
             }
             note(&mut newest, entry, self.at, || source.cursor.value());
-            // Backward, what comes next is in another block.
+            // Backward, the next entry is in another block.
             self.holds_key =
                 self.direction == Direction::Backward && self.sources.ends_key_and_block(&self.key);
             if self.holds_key {
@@ -103,7 +101,7 @@ impl Side {
         Ok(newest.map(|(_, kind, value)| (kind, value)))
     }
 
-    /// Goes past the entries of the key in hand, if that was left for later.
+    /// Passes the entries of the current key, if that was postponed.
     #[inline]
     pub(super) fn pass_key(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.holds_key) {
@@ -117,7 +115,7 @@ impl Side {
         }
     }
 
-    /// Most keys have one entry.
+    /// Passes further entries of the current key. Cold, since most keys have one entry.
     #[cold]
     fn pass_others(&mut self, mut passed: Passed) -> Result<()> {
         let mut is_at_key = true;
@@ -130,9 +128,9 @@ impl Side {
         Ok(())
     }
 
-    /// Moves the top source on, which is at an entry of the key in hand with this number. It goes
-    /// to its next entry. After many of the key, it goes to the next one that counts, and may note
-    /// the newest on the way.
+    /// Moves the top source, which is at an entry of the current key with this number, to its next
+    /// entry. After many entries of the key, leaps to the next one that counts. A leap may record
+    /// the newest visible entry on its way.
     #[inline]
     fn pass_entry(
         &mut self,
@@ -172,7 +170,7 @@ impl Side {
         Ok(())
     }
 
-    /// What is newer than an entry that cannot be seen cannot be seen either.
+    /// Entries newer than an invisible one are invisible too, so the leap passes the whole key.
     fn leap_backward(&mut self, sequence: Sequence, newest: &mut Newest) -> Result<()> {
         let Some(source) = self.sources.top() else { return Ok(()) };
         if sequence <= self.at {
@@ -187,8 +185,8 @@ impl Side {
         Ok(())
     }
 
-    /// Has the top source, a memtable, go past entries that are older than the deletion around the
-    /// key in hand.
+    /// Moves the top source, a memtable, past entries that the range tombstone over the current key
+    /// hides.
     fn pass_hidden(&mut self, deleted: Sequence) -> Result<()> {
         let Some(source) = self.sources.top() else { return Ok(()) };
         if !self.deleted.hides_much(source.age) {
@@ -203,15 +201,15 @@ impl Side {
         }
         let landed = source.cursor.entry().is_some_and(|entry| stretch.contains(entry.key));
         if !landed {
-            // Beyond the deleted keys older ones count too.
+            // Outside the deleted range, older entries count too.
             return self.leave_deleted();
         }
         self.sources.settle_top();
         Ok(())
     }
 
-    /// Has the top source, of which nothing more is seen among the keys that are deleted as the one
-    /// in hand is, go past those.
+    /// Moves the top source out of the deleted range around the current key. Requires: none of its
+    /// other entries there is visible.
     fn leave_deleted(&mut self) -> Result<()> {
         let Some(source) = self.sources.top() else { return Ok(()) };
         match self.direction {
@@ -225,7 +223,7 @@ impl Side {
         Ok(())
     }
 
-    /// An error if the top source has not left the key in hand behind.
+    /// Returns an error if the top source has not moved past the current key.
     fn check_landed(&mut self) -> Result<()> {
         let landed = self.sources.top().and_then(|source| source.cursor.entry());
         if landed.is_some_and(|entry| !self.direction.is_after(entry.key, &self.key)) {
@@ -246,7 +244,7 @@ impl Side {
     }
 }
 
-/// Keeps an entry if it is seen, and none that is newer was.
+/// Records an entry if it is visible and newer than the recorded one.
 fn note(newest: &mut Newest, entry: Entry<'_>, at: Sequence, value: impl FnOnce() -> Value) {
     let is_newer = newest.as_ref().is_none_or(|(sequence, ..)| entry.sequence > *sequence);
     if entry.sequence <= at && is_newer {

@@ -1,10 +1,10 @@
-//! Writes of keys that others have locked: they wait, outside of all locks of the store.
+//! Writes of keys that others have locked: they wait for the lock outside all locks of the store.
 //! ```text
-//! write -> refused by the leader: another has locked a key of it
-//!       -> takes that lock, when its turn has come -> write again, as its holder
+//! write -> refused by the leader: another holder has locked one of its keys
+//!       -> waits for that lock and takes it -> writes again, as its holder
 //! ```
-//! Invariant: a lock that is taken holds for every group that begins later. Who takes one waits
-//! for the group that is being written, which may not have known of it.
+//! Invariant: a lock that is taken binds every group that begins later. Whoever takes one waits for
+//! the group that is being written, which may not have seen it.
 
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
@@ -17,7 +17,7 @@ use crate::write::giving_up;
 use crate::write::key_locks::{Locker, Patience};
 
 impl Commit {
-    /// Writes what was refused, since another has locked this key.
+    /// Retries a write that was refused because someone else has locked this key.
     #[cold]
     pub(super) fn write_in_turn(
         &self,
@@ -32,7 +32,8 @@ impl Commit {
         loop {
             let tree = self.trees.of(engine, KeyspaceId(keyspace))?;
             match locker.take(&tree, &key, patience) {
-                // It may wait with less: only what was read for update has to stay as it is.
+                // Waits with fewer locks. Only locks that were taken for update must be kept
+                // throughout.
                 Err(Error::Deadlock { .. }) if locker.free_all() > 0 => continue,
                 taken => taken?,
             };
@@ -50,7 +51,7 @@ impl Commit {
         }
     }
 
-    /// Waits until the group that is being written has ended, as whoever writes now does.
+    /// Waits until the group that is being written has ended.
     pub(crate) fn wait_for_group(&self) {
         let mut queue = lock(&self.queue);
         let ended = self.ended.load(Ordering::Relaxed);

@@ -1,12 +1,13 @@
-//! How logs that several trees share become fewer.
+//! Bounds the bytes of logs that several trees share.
 //! ```text
 //! log 7        log 8      log 9, the newest      more than max_log_bytes
 //! a  b b b b   b b b b    b b b b
 //! |                       ^
 //! '--- repeated ----------'                      a is small: 7 and 8 can go when b is flushed
-//! '--- or a, or the largest tree, is sealed      much is in memory: what is repeated is long again
+//! '--- or a, or the largest tree, is sealed      much is in memory: repeating is no gain
 //! ```
-//! Invariant: a log goes when all that it has is in tables, or in a newer log and durable there.
+//! Invariant: a log is removed only when all of its entries are in tables, or durable in a newer
+//! log.
 
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
@@ -17,8 +18,8 @@ use crate::sync::Arc;
 use crate::write::commit::writer::Writer;
 use crate::write::engine::Engine;
 
-/// A log that has so many bytes is followed by another one at the next seal, whoever else has
-/// entries in it. Where logs are to take less, it is a quarter of that.
+/// A log of at least this size ends at the next seal, even if other trees have entries in it. If
+/// the options allow few log bytes, a quarter of these counts instead.
 const LOG_BYTES: u64 = 16 << 20;
 
 fn log_bytes_max(engine: &Engine) -> u64 {
@@ -26,20 +27,20 @@ fn log_bytes_max(engine: &Engine) -> u64 {
 }
 
 impl Writer {
-    /// Whether a log that grows is to be looked at now.
+    /// Whether the total size of logs is to be checked now that the log has grown.
     pub(super) fn is_long_again(&self, engine: &Engine, before: u64, now: u64) -> bool {
         let most = log_bytes_max(engine);
         now / most > before / most
     }
 
-    /// Whether a log of so many bytes is to end when a tree's memtable is sealed: soon nothing in
-    /// it is needed, or it is long.
+    /// Whether a log of this size is to end when a tree's memtable is sealed: it is long, or
+    /// nothing in it is needed soon.
     pub(super) fn ends_log(&self, sealed: &Engine, bytes: u64) -> bool {
         bytes >= log_bytes_max(sealed) || !sealed.logs.is_active_beside(sealed.keyspace)
     }
 
-    /// Makes logs fewer, if they have more bytes than the options allow. Looks at all memtables
-    /// with entries, each time that the log is longer by a quarter of what is allowed.
+    /// Reduces the logs if they have more bytes than the options allow. This examines all memtables
+    /// that have entries, each time that the log has grown by a quarter of the allowed bytes.
     pub(super) fn make_room_in_logs(&mut self, engine: &Engine) -> Result<()> {
         let most = engine.table_files.options.max_log_bytes;
         while engine.logs.sizes().1 > most {
@@ -52,7 +53,7 @@ impl Writer {
                 return largest.map_or(Ok(()), |largest| self.seal(&largest));
             }
             let of_oldest = self.trees.active_among(engine.logs.active_in(oldest));
-            // Else a flush is to come, or all of it is in one log.
+            // Otherwise a flush is about to free a log, or everything is in one log.
             if of_oldest.is_empty() || oldest == newest {
                 return Ok(());
             }
@@ -61,7 +62,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is in these trees' memtables into the newest log once more, durably.
+    /// Copies the content of these trees' memtables into the newest log, durably.
     fn repeat(&mut self, main: &Engine, trees: &[Arc<Engine>]) -> Result<()> {
         let memtable = |engine: &Arc<Engine>| {
             (engine.keyspace, Arc::clone(&engine.current.pin().active.memtable))

@@ -1,15 +1,16 @@
-//! Threads that found the writer at work: they are called when it lets go.
+//! Threads that found the writer at work, and that it calls once it is free.
 //! ```text
-//! thread   is to seal -> the writer is locked -> noted -> locked still -> other work
-//! writer   unlocked -> calls those that are noted
+//! thread   wants to seal -> the writer is locked -> registers -> still locked -> does other work
+//! writer   unlocks -> calls the threads that are registered
 //! ```
-//! Invariant: no call is lost. A thread that is noted and finds the writer locked once more is
-//! noted before whoever has locked it looks. Who finds none here pays one step in memory.
+//! Invariant: no call is lost. A thread registers and then tries the lock again. If it is still
+//! held, its holder will see the registration after unlocking. Without registrations this costs the
+//! holder one atomic operation.
 
 use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::sync::{Arc, AtomicUsize, Mutex, Ordering, lock};
 
-/// The threads of these flush, and are to be called.
+/// Workers whose flush thread is to be called.
 #[derive(Default)]
 pub(crate) struct MissedCalls {
     count: AtomicUsize,
@@ -17,16 +18,16 @@ pub(crate) struct MissedCalls {
 }
 
 impl MissedCalls {
-    /// Notes a thread. It tries once more then.
+    /// Registers a thread, which has to try the lock once more afterwards.
     pub(crate) fn note(&self, workers: &Arc<Workers>) {
         let mut all = lock(&self.workers);
         all.push(Arc::clone(workers));
         self.count.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Calls them. Requires: the caller has let go of the writer's lock.
+    /// Calls all registered threads. Requires: the caller has unlocked the writer.
     pub(crate) fn call(&self) {
-        // It writes, so that it is in one order with what is noted, and with the lock.
+        // A read-modify-write, which is ordered with the registrations and with the lock.
         if self.count.fetch_or(0, Ordering::AcqRel) > 0 {
             self.call_all();
         }

@@ -1,11 +1,11 @@
 //! The open trees of a store, as its writer knows them.
 //! ```text
-//! batch   default: a b    key space 3: c    key space 5: d   -->  the engines that it touches
-//! log     has failed                                         -->  every engine: what is in memory
+//! batch   default: a b    key space 3: c    key space 5: d   -->  the engines that it writes into
+//! log     has failed                                         -->  every engine: its memtable
 //! edit    has failed: a drop, a new name, a bulk load        -->  undone before the next write
 //! ```
-//! Invariant: a tree is known from before its first write until its key space is dropped or the
-//! store is closed.
+//! Invariant: a tree is registered from before its first write until its key space is dropped or
+//! the store is closed.
 
 use std::collections::BTreeMap;
 
@@ -22,22 +22,22 @@ use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::write::engine::Engine;
 
-/// Trees that are found at once, if they were written before.
+/// Size of the cache of recently used trees.
 const RECENT: usize = 16;
 
-/// All but the default one, and that too where it has said so.
+/// The registered trees: all but the default one, which may be registered too.
 #[derive(Default)]
 pub(crate) struct Trees {
     known: Mutex<Known>,
-    /// The manifest may have an edit that has failed: a drop, a new name, a bulk load. A crash
-    /// would make it so, and take or hide what was written after it.
+    /// The manifest may contain a failed edit: a drop, a new name, a bulk load. A crash could make
+    /// the edit take effect, and remove or hide what was written after it.
     is_in_doubt: AtomicBool,
 }
 
 #[derive(Default)]
 struct Known {
     all: BTreeMap<KeyspaceId, Weak<Engine>>,
-    /// Some of them, each at its number's place.
+    /// A cache of trees, each at a place that its number determines.
     recent: [Option<(KeyspaceId, Weak<Engine>)>; RECENT],
 }
 
@@ -73,7 +73,7 @@ impl Trees {
         lock(&self.known).get(keyspace)?.upgrade()
     }
 
-    /// The tree of a key space. `main`: the default one.
+    /// Returns the tree of a key space. `main`: the default tree.
     pub(crate) fn of(&self, main: &Engine, keyspace: KeyspaceId) -> Result<Arc<OpenTree>> {
         match keyspace == main.keyspace {
             true => Ok(Arc::clone(&main.tree)),
@@ -86,15 +86,15 @@ impl Trees {
         self.get(keyspace).ok_or_else(dropped)
     }
 
-    /// Notes that an edit has failed that no write may follow. Requires: the caller is the writer.
+    /// Notes that an edit has failed which no write may follow. Requires: the caller is the writer.
     pub(crate) fn doubt(&self) {
         self.is_in_doubt.store(true, Ordering::Relaxed);
     }
 
-    /// Has the manifest be without edits that have failed. Requires: the caller is the writer.
+    /// Removes failed edits from the manifest. Requires: the caller is the writer.
     ///
     /// # Errors
-    /// `Io`: it may have one still.
+    /// `Io`: the manifest may still contain one.
     #[inline]
     pub(super) fn make_certain(&self, main: &Engine) -> Result<()> {
         if self.is_in_doubt.load(Ordering::Relaxed) { self.undo(main) } else { Ok(()) }
@@ -110,7 +110,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Those with entries in active memtables. `own`: a tree, known or not.
+    /// Calls `f` for each tree with entries in its active memtable. `own`: a tree, registered or
+    /// not.
     fn each_active(&self, own: &Engine, mut f: impl FnMut(&Engine)) {
         for keyspace in own.logs.active() {
             match keyspace == own.keyspace {
@@ -120,7 +121,7 @@ impl Trees {
         }
     }
 
-    /// The memtables whose entries are in logs alone. `own`: as above.
+    /// Returns the memtables whose entries are only in logs. `own`: as in `each_active`.
     pub(super) fn active_memtables(&self, own: &Engine) -> Vec<(KeyspaceId, Arc<Memtable>)> {
         let mut memtables = Vec::new();
         self.each_active(own, |engine| {
@@ -132,13 +133,13 @@ impl Trees {
         memtables
     }
 
-    /// Those that are known of these, with entries in active memtables.
+    /// Returns those of these trees that are registered and have entries in their active memtables.
     pub(super) fn active_among(&self, keyspaces: Vec<KeyspaceId>) -> Vec<Arc<Engine>> {
         let is_active = |engine: &Arc<Engine>| !engine.current.pin().active.memtable.is_empty();
         keyspaces.into_iter().filter_map(|it| self.get(it)).filter(is_active).collect()
     }
 
-    /// The newest log has all entries of active memtables.
+    /// Records that the newest log has all entries of active memtables.
     pub(super) fn move_to_newest(&self, own: &Engine) {
         self.each_active(own, |engine| {
             engine.current.pin().active.move_to_newest(&engine.logs, engine.keyspace);
@@ -146,7 +147,7 @@ impl Trees {
     }
 }
 
-/// A tree beside the default one, and what a group gives it.
+/// A tree other than the default one, and what a group writes into it.
 pub(super) struct Touch {
     engine: Arc<Engine>,
     tally: Tally,
@@ -156,24 +157,24 @@ pub(super) struct Touch {
 pub(super) struct Touched<'e> {
     main: &'e Engine,
     of_main: Tally,
-    /// By number.
+    /// Ordered by key space number.
     others: Vec<Touch>,
     /// Whether some of them have no log.
     some_unlogged: bool,
 }
 
 impl<'e> Touched<'e> {
-    /// None yet. `main`: the default one. `room`: memory to use.
+    /// Returns an empty set. `main`: the default tree. `room`: memory to reuse.
     pub(super) fn new(main: &'e Engine, room: Vec<Touch>) -> Self {
         Touched { main, of_main: Tally::default(), others: room, some_unlogged: false }
     }
 
-    /// The default one.
+    /// Returns the default tree's engine.
     pub(super) fn main(&self) -> &'e Engine {
         self.main
     }
 
-    /// The memory that was used, for the next group.
+    /// Returns the memory, to be reused for the next group.
     pub(super) fn into_room(self) -> Vec<Touch> {
         let mut room = self.others;
         room.clear();
@@ -183,7 +184,7 @@ impl<'e> Touched<'e> {
     /// Looks up the trees that a batch writes into.
     ///
     /// # Errors
-    /// `KeyspaceDropped`: one of them is not there any more.
+    /// `KeyspaceDropped`: one of them no longer exists.
     pub(super) fn find(&mut self, trees: &Trees, batch: &Batch) -> Result<()> {
         match batch.only_keyspace() {
             Some(KeyspaceId::DEFAULT) => Ok(()),
@@ -205,7 +206,7 @@ impl<'e> Touched<'e> {
         self.others.binary_search_by_key(&keyspace, |touch| touch.engine.keyspace)
     }
 
-    /// Counts a batch. Requires: its trees were looked up.
+    /// Counts the writes of a batch. Requires: its trees were looked up.
     pub(super) fn count(&mut self, batch: &Batch) {
         if let Some(only) = batch.only_keyspace() {
             return self.give(only, batch.len() as u64, batch.size_bytes());
@@ -233,8 +234,8 @@ impl<'e> Touched<'e> {
         self.some_unlogged
     }
 
-    /// What the log takes of these writes: the number of the first one, and how many. None:
-    /// nothing.
+    /// Returns the sequence number of the first write that the log takes, and the number of such
+    /// writes. None: it takes none.
     pub(super) fn logged<'w>(
         &self,
         writes: impl Iterator<Item = NumberedWrite<'w>>,
@@ -254,30 +255,30 @@ impl<'e> Touched<'e> {
         !self.some_unlogged || self.engine_of(*keyspace).has_log()
     }
 
-    /// Requires: it is one of them.
+    /// Returns the engine of a key space. Requires: the group writes into it.
     fn engine_of(&self, keyspace: KeyspaceId) -> &Engine {
         self.place_of(keyspace).map_or(self.main, |place| &self.others[place].engine)
     }
 
-    /// Those that are given something.
+    /// Iterates over the trees that the group writes into.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Engine, Tally)> {
         let others = self.others.iter().map(|touch| (&*touch.engine, touch.tally));
         let all = std::iter::once((self.main, self.of_main)).chain(others);
         all.filter(|(_, tally)| tally.writes > 0)
     }
 
-    /// Asks for memory that a write will be noted in.
+    /// Prefetches the memory that inserting a write will touch.
     pub(super) fn ask_for(&self, ((keyspace, _, key, _), _): NumberedWrite<'_>) {
         self.engine_of(keyspace).current.pin().active.memtable.ask_for_insert(key);
     }
 
-    /// Puts writes, with their sequence numbers, into memtables.
+    /// Inserts writes, with their sequence numbers, into memtables.
     pub(super) fn insert<'w>(&self, writes: impl Iterator<Item = NumberedWrite<'w>>) {
         let mut current: Option<Filling<'_, 'w>> = None;
         for ((keyspace, kind, key, value), sequence) in writes {
             let filling = match &mut current {
                 Some(filling) if filling.engine.keyspace == keyspace => filling,
-                // What it took before is counted when it goes.
+                // Replacing the previous filling drops it, which counts its memory.
                 other => {
                     other.iter_mut().for_each(Filling::put_taken);
                     other.insert(self.filling(keyspace))
@@ -291,7 +292,7 @@ impl<'e> Touched<'e> {
         current.iter_mut().for_each(Filling::put_taken);
     }
 
-    /// The memtable that takes writes of a key space. Requires: it is one of them.
+    /// Returns the memtable that takes writes of a key space. Requires: the group writes into it.
     fn filling<'w>(&self, keyspace: KeyspaceId) -> Filling<'_, 'w> {
         let engine = self.engine_of(keyspace);
         let now = engine.current.pin();
@@ -302,14 +303,14 @@ impl<'e> Touched<'e> {
     }
 }
 
-/// So many entries are put into a memtable at once.
+/// Entries that are inserted into a memtable together.
 const TOGETHER: usize = 16;
 
-/// A memtable that takes writes. Dropped: what it takes of memory for writes is counted.
+/// A memtable that is being filled. Dropping this counts the memory that the memtable takes.
 struct Filling<'e, 'w> {
     engine: &'e Engine,
     memtable: Arc<Memtable>,
-    /// What it has not put there yet.
+    /// Entries that are not yet inserted.
     taken: SmallVec<[Entry<'w>; TOGETHER]>,
 }
 
@@ -327,8 +328,8 @@ impl<'w> Filling<'_, 'w> {
         self.taken.clear();
     }
 
-    /// The memtable holds the file of a value that its next entry refers to. Requires: who writes
-    /// it holds the file meanwhile.
+    /// Makes the memtable hold the file of a value to which its next entry refers. Requires: the
+    /// writer of the value holds the file meanwhile.
     #[cold]
     fn hold_value(&self, kind: Kind, stored: &[u8]) {
         let at = ref_in(kind, stored).and_then(std::result::Result::ok);
@@ -347,7 +348,7 @@ impl Drop for Filling<'_, '_> {
     }
 }
 
-/// What a tree is given by a group.
+/// The number and size of the writes that a group makes into a tree.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) writes: u64,

@@ -1,10 +1,10 @@
-//! The writer: into the log, then into the memtable; and what becomes of a log that fails.
+//! The writer: puts groups into the log, then into memtables, and replaces a log that has failed.
 //! ```text
 //! group -> log -> sync, if asked for or due -> memtable -> published
-//! a log failed: the next one begins with what is in memory
+//! a log failed: the next one begins with a copy of the active memtables
 //! ```
-//! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in
-//! memory, and then in the next log before anything else.
+//! Invariant: an acknowledged write is in a valid log, in tables, or (if it was not synced) in
+//! memory. In the last case the next log begins with it.
 
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ use crate::write::commit::trees::{Touch, Touched, Trees};
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
 
-/// Why a log has failed, until its entries are safe and another has taken its place. Read without
-/// the writer's lock.
+/// Why the log has failed, until its entries are safe and another log has replaced it. It is read
+/// without the writer's lock.
 pub(super) type LogFailure = Arc<Mutex<Option<String>>>;
 
-/// The text of a failure of the log.
+/// Returns the text of a failure of the log.
 pub(super) fn log_failure(error: &Error) -> String {
     format!("the log has failed: {error}")
 }
@@ -40,70 +40,72 @@ pub(super) fn log_failure(error: &Error) -> String {
 /// The log that takes writes.
 pub(crate) enum Log {
     Open(Wal),
-    /// The first write makes its file, with what is in active memtables. After opening that was
-    /// read from logs: a store that is only read writes nothing. Else it was in a log that has
-    /// failed.
+    /// The first write creates its file, which begins with a copy of the active memtables. After an
+    /// opening these were replayed from logs, so a store that is only read writes nothing.
+    /// Otherwise they were in a log that has failed.
     Unmade {
         number: u64,
         before: Predecessor,
-        /// The file that has its name may have the same entries, and is replaced. Else the name
+        /// A file of this name may exist with the same entries, and is replaced. Otherwise the name
         /// must be free.
         replaces: bool,
-        /// It was in a log that has failed: no log that counts has it.
+        /// The content of the memtables was in a log that has failed: no valid log has it.
         is_needed: bool,
-        /// So many bytes of the file that has its name were read when the store was opened. They
-        /// are copied, with what tables have of them: change feeds go on from there.
+        /// That many bytes of the file with this name were read at opening. They are copied,
+        /// including what tables have of them, so that change feeds can continue there.
         was_read: Option<u64>,
     },
 }
 
 impl Log {
-    /// A log whose file is not there.
+    /// Returns a log whose file does not exist yet.
     pub(crate) fn unmade(number: u64, before: Predecessor) -> Log {
         Log::Unmade { number, before, replaces: false, is_needed: false, was_read: None }
     }
 
-    /// A log of which so many bytes were read back.
+    /// Returns a log of which `bytes` bytes were read back.
     pub(crate) fn read_back(number: u64, before: Predecessor, bytes: u64) -> Log {
         Log::Unmade { number, before, replaces: true, is_needed: false, was_read: Some(bytes) }
     }
 }
 
-/// The log and the next sequence number.
+/// The state of the writer: the log and the next sequence number.
 pub(crate) struct Writer {
     log: Log,
     pub(super) trees: Arc<Trees>,
-    /// The next log may be there, after it could not be made: no more is written to this one.
+    /// Creating the next log failed, but its file may exist. So nothing more is written to this
+    /// log.
     next_failed: bool,
     log_failure: LogFailure,
     unsynced: Arc<Unsynced>,
     next: Sequence,
-    /// No file may name the last numbers: they were given to writes without a log.
+    /// No file may name the last sequence numbers, since they went to writes without a log.
     has_unnamed: bool,
-    /// All later writes are in active memtables: a log that begins with these has them.
+    /// The last write visible when a memtable was last sealed. All later writes are in active
+    /// memtables, and thus in a log that begins with a copy of these.
     sealed_last: Sequence,
     debt: Debt,
-    /// Memory for what a group writes into.
+    /// Reusable memory for the trees that a group writes into.
     room: Vec<Touch>,
     tail: Tail,
 }
 
-/// The last group of the log: who follows the store takes it for refused until something is behind
-/// it.
+/// The last group of the log. Followers take it for refused until something comes after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Tail {
-    /// Something is, or the log is empty.
+    /// Something comes after it, or the log is empty.
     #[default]
     Followed,
-    /// Nothing is, and the keeper was called. It has seen the log when it had so many bytes.
+    /// Nothing comes after it, and the keeper thread was called, which last saw the log with
+    /// `seen_bytes` bytes.
     Open { seen_bytes: u64 },
 }
 
-/// So long a log has not grown when it gets an empty group: often enough for readers in other
-/// processes, and seldom enough for the disk.
+/// A log that has not grown for this long gets an empty group. That is often enough for followers,
+/// and rarely enough for the disk.
 const IDLE: Duration = Duration::from_millis(200);
 
-/// A log, once the manifest names it.
+/// Records a log in the manifest, and returns it.
 fn on_record(engine: &Engine, wal: Wal) -> Result<Wal> {
     engine.installer().record_log(engine, wal.number())?;
     Ok(wal)
@@ -131,7 +133,8 @@ impl Writer {
         }
     }
 
-    /// After any failed append or sync the log's end is unknown: no more is written to it.
+    /// Whether the log has failed. After a failed append or sync its end is unknown, so nothing
+    /// more is written to it.
     fn has_failed(&self) -> bool {
         match &self.log {
             Log::Open(wal) => self.next_failed || wal.has_failed(),
@@ -139,18 +142,18 @@ impl Writer {
         }
     }
 
-    /// Moves on from a log that has failed, if it has.
+    /// Replaces the log if it has failed.
     #[inline]
     pub(crate) fn leave_if_failed(&mut self, engine: &Engine) -> Result<()> {
         if self.has_failed() { self.leave_failed_log(engine) } else { Ok(()) }
     }
 
-    /// Syncs the log as it is, and ends it: nothing is written after this.
+    /// Syncs and ends the log. Nothing is written after this.
     pub(crate) fn close(&mut self, engine: &Engine) -> Result<()> {
         self.sync(engine)?;
         if let Log::Open(wal) = &mut self.log {
-            // A log without this end is as good; damage to its last groups is taken for a torn
-            // tail.
+            // A log without an end mark is valid too. But damage to its last groups looks like a
+            // torn tail.
             let _ = wal.mark_end(self.next);
         }
         Ok(())
@@ -162,8 +165,8 @@ impl Writer {
         self.unsynced.follow(None);
     }
 
-    /// Makes all writes so far durable that have a log, and what was loaded past the logs. After a
-    /// crash no number is given again that a write had.
+    /// Makes all earlier writes durable that have a log, and what was loaded past the logs. After
+    /// this, not even a crash lets a sequence number be reused.
     pub(crate) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
         self.leave_if_failed(engine)?;
         engine.manifest().make_durable()?;
@@ -179,8 +182,9 @@ impl Writer {
         self.sync(engine)
     }
 
-    /// Writes a group, but those that it refuses: of a dropped key space, or with a condition that
-    /// does not hold. Tells what has come of each: the number of its last write, or why not.
+    /// Writes a group, except for the writes that it refuses: those into a dropped key space, and
+    /// those with a condition that does not hold. Tells the result of each: its last sequence
+    /// number, or the error.
     pub(super) fn commit(
         &mut self,
         engine: &Engine,
@@ -217,7 +221,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a group of one, as most are: no lists are made. Gives the number of its last write.
+    /// Writes a group of one, which is the most frequent case, without building lists. Returns its
+    /// last sequence number.
     fn commit_one(&mut self, engine: &Engine, write: &Write, sync: bool) -> Result<Sequence> {
         let first = if write.is_plain() {
             engine.commit.locks.check(write)?;
@@ -234,8 +239,7 @@ impl Writer {
         Ok(Sequence(first.0 + write.batch.len() as u64 - 1))
     }
 
-    /// Whether a write may be part of a group, behind these batches. Nothing is published
-    /// meanwhile.
+    /// Checks that a write may join a group, behind these batches. Nothing is published meanwhile.
     fn accepts(&self, write: &Write, before: &[&Batch], touched: &mut Touched<'_>) -> Result<()> {
         touched.find(&self.trees, &write.batch)?;
         self.check_conditions(touched.main(), write, before)?;
@@ -244,7 +248,7 @@ impl Writer {
         Ok(())
     }
 
-    /// An error if something that a write expects is not so.
+    /// Returns an error if a condition of a write does not hold.
     fn check_conditions(&self, engine: &Engine, write: &Write, before: &[&Batch]) -> Result<()> {
         for condition in &write.conditions {
             let tree = self.trees.of(engine, condition.keyspace)?;
@@ -258,7 +262,8 @@ impl Writer {
         reads.check(|keyspace| self.trees.of(engine, keyspace))
     }
 
-    /// Gives the number of the first write, or what it would be.
+    /// Writes batches. Returns the sequence number of the first write, or the next number if there
+    /// is none.
     fn commit_all(
         &mut self,
         batches: &[&Batch],
@@ -277,13 +282,13 @@ impl Writer {
             self.make_room(engine, tally.bytes)?;
         }
         if sync {
-            // If that fails, nothing is logged.
+            // If this fails, nothing is logged.
             engine.table_files.values.store.sync()?;
         }
-        // Spent even if logging fails: the log may hold them.
+        // The numbers are spent even if logging fails, since the log may contain them.
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.logged()).zip(first.0..);
-        // It comes while the log takes the write.
+        // The prefetch completes while the log takes the write.
         writes().next().into_iter().for_each(|write| touched.ask_for(write));
         let logged = touched.logged(writes(), (first, count));
         let grown = logged.map(|(first, count)| {
@@ -302,14 +307,14 @@ impl Writer {
             engine.counters.wrote(tally.writes, tally.bytes as u64);
         }
         if grown.is_some_and(|(before, now)| self.is_long_again(engine, before, now)) {
-            // The writes are there. What fails here is tried again when the log has grown further.
+            // The writes are done. If this fails, it is retried when the log has grown further.
             let _ = self.make_room_in_logs(engine);
         }
         Ok(first)
     }
 
-    /// Writes a group into the log: so many writes, from the first one's number on. Gives the log's
-    /// bytes before and behind it.
+    /// Appends a group of `count` writes, numbered from `first`, to the log. Returns the log's size
+    /// before and after.
     fn log_group<'w>(
         &mut self,
         engine: &Engine,
@@ -332,8 +337,8 @@ impl Writer {
         Ok((before, bytes))
     }
 
-    /// Adds an empty group behind the last one, if nothing was written for a while. When to look
-    /// again; None: there is nothing to do before the next write.
+    /// Appends an empty group if nothing was written for a while. Returns when to check again.
+    /// None: not before the next write.
     pub(crate) fn follow_if_idle(&mut self, engine: &Engine) -> Option<Duration> {
         let Tail::Open { seen_bytes } = self.tail else { return None };
         if self.has_failed() {
@@ -341,7 +346,8 @@ impl Writer {
         }
         let (next, is_synced) = (self.next, engine.table_files.options.sync != SyncPolicy::Never);
         let Log::Open(wal) = &mut self.log else { return None };
-        // If it fails, the log takes no more: what it has must be durable before, if it is to be.
+        // A failed append ends the log. So its content must be durable before, unless writes are
+        // never synced.
         if wal.len() != seen_bytes || is_synced && wal.is_unsynced() {
             self.tail = Tail::Open { seen_bytes: wal.len() };
             return Some(IDLE);
@@ -355,8 +361,8 @@ impl Writer {
         None
     }
 
-    /// The first of so many sequence numbers, which no other write gets. An error: opening would
-    /// not believe the last one.
+    /// Takes `count` sequence numbers, which no other write gets, and returns the first. Returns an
+    /// error if an opening would reject the last one.
     fn take_sequences(&mut self, engine: &Engine, count: u64) -> Result<Sequence> {
         let first = self.next;
         if first.0 + count > NUMBER_MAX {
@@ -367,15 +373,15 @@ impl Writer {
         Ok(first)
     }
 
-    /// The log, ready to be written.
+    /// Returns the log, ready for writing.
     pub(super) fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
         if let Log::Unmade { number, before, replaces, is_needed, was_read } = self.log {
-            // What it repeats is durable when it is.
+            // The copied entries may refer to values, which must be durable before the log is.
             let values = engine.table_files.values.store.sync();
             values.inspect_err(|error| self.tell_failure(Some(error)))?;
             engine.leaving.expect_logs([number]);
             let memtables = self.trees.active_memtables(engine);
-            // After a failure, or a panic, the file that has the name may be this one.
+            // After a failure or a panic, the file of this name may be this log.
             self.log = Log::Unmade { number, before, replaces: true, is_needed, was_read };
             let folder = engine.table_files.log_folder();
             let created = match was_read {
@@ -389,12 +395,12 @@ impl Writer {
                 self.log = Log::Unmade { number, before, replaces, is_needed, was_read };
             }
             let created = created.and_then(|wal| {
-                // Made again after a failure it has the same bytes.
+                // A log that is created again after a failure has the same bytes.
                 engine.logs.follow_log(number, wal.len(), (before, wal.end().durable()));
                 engine.env.pauses.at(PausePoint::LogMade);
                 let wal = on_record(engine, wal)?;
-                // Not before: who reads along looks into no log that is not on record, and a flush
-                // meanwhile would tell that the older ones are needed no more.
+                // Not earlier: followers ignore a log that is not on record, and a flush meanwhile
+                // would declare the older logs unneeded.
                 if was_read.is_none() {
                     self.trees.move_to_newest(engine);
                 }
@@ -411,8 +417,8 @@ impl Writer {
         }
     }
 
-    /// Makes a log anew that was read when the store was opened. If it cannot be read any more,
-    /// what is in memory takes its place, and change feeds end there.
+    /// Creates a log anew that was read at opening. If it cannot be read any more, a copy of the
+    /// memtables replaces it, and change feeds end there.
     fn copy_log(
         &self,
         engine: &Engine,
@@ -447,8 +453,8 @@ impl Writer {
         synced.inspect_err(|error| self.tell_failure(Some(error)))
     }
 
-    /// Whether an unsynced write is as old as the interval. If not, the keeper is called, which
-    /// syncs it in time.
+    /// Whether an unsynced write is as old as the sync interval. If not, calls the keeper thread,
+    /// which syncs it in time.
     fn is_sync_due(&self, engine: &Engine) -> bool {
         let time = match engine.table_files.options.sync {
             SyncPolicy::Always => return true,
@@ -465,7 +471,7 @@ impl Writer {
         false
     }
 
-    /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
+    /// Seals a full memtable, and delays writers while flushes or merges lag behind.
     fn make_room(&mut self, engine: &Engine, bytes: usize) -> Result<()> {
         self.leave_if_failed(engine)?;
         let mut lag = engine.lag();
@@ -482,12 +488,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves from a log whose end is unknown to a new one, which begins with what is in active
-    /// memtables: what is in sealed ones was synced. Until it has its name the failed log is the
-    /// last: a process that is killed meanwhile finds all acknowledged writes there. After an error
-    /// the next write tries again.
+    /// Replaces a log whose end is unknown by a new one, which begins with a copy of the active
+    /// memtables. Sealed memtables were synced before. Until the new log has its name, the failed
+    /// log is the last one: after a kill, recovery finds all acknowledged writes there. After an
+    /// error the next write tries again.
     fn leave_failed_log(&mut self, engine: &Engine) -> Result<()> {
-        // One that could not be made before has its number.
+        // A log that could not be created before keeps its number.
         if matches!(self.log, Log::Open(_)) {
             let before =
                 Predecessor { last: Some(self.sealed_last), ..self.as_predecessor(engine) };
@@ -500,8 +506,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Seals the active memtable before it is full, since stores that share memory for writes have
-    /// asked for it. Waits for no flush: the caller is a thread that flushes.
+    /// Seals the active memtable before it is full, since stores that share write memory have asked
+    /// for it. Does not wait for a flush, since the caller is a thread that flushes.
     pub(crate) fn seal_early(&mut self, engine: &Engine) -> Result<()> {
         let now = engine.current.pin();
         if now.sealed.len() >= SEALED_MAX || now.active.memtable.is_empty() {
@@ -511,7 +517,7 @@ impl Writer {
         self.seal(engine)
     }
 
-    /// Seals the active memtable if it has entries.
+    /// Seals the active memtable, unless it is empty.
     pub(crate) fn seal(&mut self, engine: &Engine) -> Result<()> {
         self.leave_if_failed(engine)?;
         let now = engine.current.pin();
@@ -523,7 +529,7 @@ impl Writer {
         if first_log.is_some() {
             self.open_log(engine)?;
         }
-        // A table may be there after a crash only if all that was written before is.
+        // A table may survive a crash only if all earlier writes do.
         self.sync(engine)?;
         let next = first_log.map(|_| self.next_log(engine)).transpose()?.flatten();
         self.seal_active(engine);
@@ -534,25 +540,25 @@ impl Writer {
         Ok(())
     }
 
-    /// Brings all that a tree has in memory into tables, in this thread. Requires: no other works
-    /// for it.
+    /// Flushes everything that a tree has in memory, in this thread. Requires: no other thread
+    /// works for the tree.
     pub(crate) fn flush_here(&mut self, engine: &Engine) -> Result<()> {
         self.seal(engine)?;
         while engine.flush_step()? {}
         Ok(())
     }
 
-    /// The log that follows when the memtable of a tree is sealed. None: this one goes on.
+    /// Returns the log that follows when the memtable of a tree is sealed. None: the present log
+    /// continues.
     fn next_log(&mut self, engine: &Engine) -> Result<Option<Wal>> {
         let bytes = self.open_log(engine)?.len();
         self.ends_log(engine, bytes).then(|| self.new_log(engine)).transpose()
     }
 
-    /// Brings all that was written into tables, and takes a number for what is to be written past
-    /// the log.
+    /// Flushes all earlier writes, and takes a sequence number for entries that bypass the log.
     pub(super) fn stand_apart(&mut self, engine: &Engine) -> Result<Sequence> {
         self.seal(engine)?;
-        // What other key spaces were given before must not be lost where this is there.
+        // If the entries survive a crash, earlier writes to other key spaces must survive too.
         self.make_durable(engine)?;
         engine.flush_sealed()?;
         let _installer = engine.installer();
@@ -560,16 +566,16 @@ impl Writer {
         if !next.sealed.is_empty() {
             return Err(Error::stopped(&Error::FlushUnderWay));
         }
-        // Spent even if it comes to nothing.
+        // The number is spent even if the load fails.
         let sequence = self.take_sequences(engine, 1)?;
         next.active.first = self.next;
         engine.current.store(Arc::new(next));
         Ok(sequence)
     }
 
-    /// Puts a new memtable in place of the active one.
+    /// Replaces the active memtable with a new one, and seals it.
     fn seal_active(&mut self, engine: &Engine) {
-        // Before it is there to be flushed.
+        // Counted before a flush can find it.
         if let Some(memory) = engine.memory() {
             memory.note_sealed(engine.current.pin().active.memtable.size_bytes());
         }
@@ -579,7 +585,7 @@ impl Writer {
         engine.seal(&mut installer, Active::new(memtable, self.next), Sequence(self.next.0 - 1));
     }
 
-    /// The active memtable of a tree is to be no longer among those that take writes.
+    /// Notes that the active memtable of a tree is about to stop taking writes.
     pub(crate) fn note_leaving(&mut self, engine: &Engine) {
         self.sealed_last = engine.snapshots.visible();
     }
@@ -590,7 +596,7 @@ impl Writer {
         (self.log, self.next_failed, self.tail) = (log, false, Tail::Followed);
     }
 
-    /// What the next log says of this one.
+    /// Returns what the next log records about this one.
     fn as_predecessor(&self, engine: &Engine) -> Predecessor {
         let last = Some(engine.snapshots.visible());
         match &self.log {
@@ -601,12 +607,12 @@ impl Writer {
         }
     }
 
-    /// A log for what comes behind this one. Requires: all of this one is durable.
+    /// Creates the log that follows this one. Requires: this one is durable as a whole.
     fn new_log(&mut self, engine: &Engine) -> Result<Wal> {
         let (folder, number) = (engine.table_files.log_folder(), engine.table_files.new_file());
         let before = self.as_predecessor(engine);
-        // After a failure, or a panic, the new log may be there all the same. It says how long the
-        // old one is, which must stay so.
+        // After a failure or a panic the new log may exist nevertheless. It records the length of
+        // the old one, which must not change any more.
         self.next_failed = true;
         engine.leaving.expect_logs([number]);
         let created = Wal::create(folder, number, before);
@@ -616,7 +622,7 @@ impl Writer {
         Ok(wal)
     }
 
-    /// Slows a writer down while flushes or merges lag behind.
+    /// Delays a writer while flushes or merges lag behind.
     fn slow_down(&mut self, engine: &Engine, lag: &Lag, bytes: usize) {
         if let Some(time) = self.debt.charge(lag, engine.run_limits, bytes) {
             if engine.table_files.options.background != Background::Stepped {

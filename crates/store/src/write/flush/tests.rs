@@ -9,7 +9,7 @@ use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::write::engine::Engine;
 
-/// Keys that each round writes; half of them were written by the round before.
+/// Keys that each round writes. Half of them were written by the round before.
 const KEYS: u64 = 2000;
 
 fn open(guard: GuardKind) -> Db {
@@ -24,7 +24,7 @@ fn open(guard: GuardKind) -> Db {
     Db::open_with("db", options, environment).expect("opens")
 }
 
-/// Filters take keys of eight bytes at once, and others one by one.
+/// Filters take eight-byte keys in bulk, and other keys one by one.
 fn key(number: u64, is_word: bool) -> Vec<u8> {
     let mut key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec();
     if !is_word {
@@ -33,7 +33,7 @@ fn key(number: u64, is_word: bool) -> Vec<u8> {
     key
 }
 
-/// The images of the filter's parts with a new run in them.
+/// Returns the images of the filter's parts after a new run was added to them.
 fn images(engine: &Engine, written: &Written) -> Vec<Vec<u8>> {
     let (version, flush) = (engine.current.hold(), engine.installer().next_flush);
     let number = Sequence(1 << 40);
@@ -54,7 +54,7 @@ fn the_filter_of_keys_that_are_read_is_that_of_keys_in_memory() {
     for (guard, is_word) in kinds.flat_map(|kind| [(kind, false), (kind, true)]) {
         let db = open(guard);
         let engine: &Engine = &db.engine;
-        // The first run, one beside it, and one beside a last level of several partitions.
+        // The first run; a run beside it; and one beside a last level of several partitions.
         for round in 0..3 {
             for number in (round * KEYS / 2..).take(KEYS as usize) {
                 db.put(key(number, is_word), [b'.'; 20]).expect("puts");

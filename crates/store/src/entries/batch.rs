@@ -382,7 +382,7 @@ mod tests {
         Batch { bytes: vec![0; len], writes: vec![write; count], ..Batch::default() }
     }
 
-    #[test] // It took less by the bytes of the time.
+    #[test] // The time of expiry used to count as a part of the value.
     fn a_value_with_an_expiry_may_be_as_long_as_any() {
         for (kind, beside) in [(Kind::Put, 0), (Kind::PutWithExpiry, EXPIRY_BYTES)] {
             let longest = VALUE_BYTES_MAX + beside;

@@ -92,7 +92,7 @@ pub(crate) trait Cursor {
 
 #[cfg(test)]
 pub(crate) mod checks {
-    //! Any cursor is held to a list of entries.
+    //! Tests of any cursor, against a sorted list of entries.
 
     use super::*;
     use crate::entries::entry::{Kind, order};

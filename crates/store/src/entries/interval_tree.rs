@@ -266,7 +266,7 @@ pub(crate) trait Bounds {
 pub(crate) struct State {
     pub(crate) root: NodeId,
     pub(crate) node_count: usize,
-    /// The bound whose deletion was the newest at the end of the new one.
+    /// The bound whose deletion is the newest from the end of the new one on.
     pub(crate) under: Option<Bound>,
 }
 

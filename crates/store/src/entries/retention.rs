@@ -407,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_newest_operands_beyond_the_memory_for_them_stay_as_they_are() {
-        /// It does not combine.
+        /// An operator that cannot combine operands.
         struct Length;
         impl MergeOperator for Length {
             fn name(&self) -> &str {

@@ -1,32 +1,32 @@
-//! A list that grows at its end while others read it: they take no lock, and nothing in it ever
-//! moves.
+//! An append-only list that readers access without a lock while it grows. Items never move.
 //! ```text
 //! octave 0   | 16 | 16 | ... eight chunks
 //! octave 1   | 32 | 32 | ... eight chunks
 //! octave 2   | 64 | ...
 //! ```
-//! An item's chunk follows from its place. Invariant: a chunk is made once, with items that are
-//! empty or zero. An item is filled before its place is published (Release): a reader that learns
-//! its place (Acquire) sees the content.
+//! An item's index determines its chunk. Invariant: a chunk is allocated once, and its items start
+//! empty or zero. A writer fills an item before it publishes the index (Release). A reader that
+//! learns the index (Acquire) sees the content.
 
 use crate::sync::OnceLock;
 
-/// Items of a chunk of the first octave: two to this power.
+/// Base-2 logarithm of the items in a chunk of the first octave.
 const FIRST_BITS: u32 = 4;
-/// Chunks of an octave: two to this power. What is made ahead is at most one in so many of what is
-/// there.
+/// Base-2 logarithm of the chunks in an octave. Memory allocated ahead is at most one part in this
+/// many of what is in use.
 const PER_OCTAVE_BITS: u32 = 3;
 const OCTAVES: usize = 40;
 
 type Chunk<T> = OnceLock<Box<[T]>>;
 type Octave<T> = OnceLock<Box<[Chunk<T>]>>;
 
-/// A list of items that are filled in by reference. Empty, it takes next to no memory.
+/// A list whose items are filled in through shared references. An empty list takes almost no
+/// memory.
 pub(crate) struct AppendList<T> {
     octaves: OnceLock<Box<[Octave<T>; OCTAVES]>>,
 }
 
-/// Where an item is.
+/// The position of an item.
 struct ItemIndex {
     octave: usize,
     chunk: usize,
@@ -53,8 +53,8 @@ impl<T: Default> AppendList<T> {
         AppendList { octaves: OnceLock::new() }
     }
 
-    /// The item at a place that is made if it is not there. Requires: a thread that makes items
-    /// waits for others that do.
+    /// Returns the item at `index`, and allocates its chunk if needed. Requires: at most one thread
+    /// calls `make` at a time.
     pub(crate) fn make(&self, index: usize) -> &T {
         let ItemIndex { octave, chunk, chunk_len, at } = ItemIndex::of(index);
         let empty = || (0..1 << PER_OCTAVE_BITS).map(|_| Chunk::new()).collect();
@@ -65,7 +65,7 @@ impl<T: Default> AppendList<T> {
 }
 
 impl<T> AppendList<T> {
-    /// An item. Requires: it was made.
+    /// Returns an item. Requires: `make` was called for its index.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &T {
         let ItemIndex { octave, chunk, at, .. } = ItemIndex::of(index);

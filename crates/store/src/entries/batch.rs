@@ -1,4 +1,4 @@
-//! Writes that land together: all of them, or none.
+//! A batch: writes that are applied atomically.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::storage::clock::Clock;
 
-/// Writes that become visible together, and survive a crash together or not at all.
-/// Of two writes of one key the later one counts.
+/// Writes that become visible together, and survive a crash together or not at all. If a batch
+/// writes a key twice, the later write wins.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -31,20 +31,21 @@ use crate::storage::clock::Clock;
 pub struct Batch {
     bytes: Vec<u8>,
     writes: Vec<Write>,
-    /// Whether any write is kept for a while from then on when the batch is written.
+    /// Whether any write has a lifetime that begins when the batch is written.
     has_lifetimes: bool,
-    /// Whether any write is an operand.
+    /// Whether any write is a merge operand.
     has_operands: bool,
-    /// Bytes of the longest value as it is stored.
+    /// Length in bytes of the longest stored value.
     longest: usize,
-    /// The key space that its first writes go into.
+    /// The key space of the first writes.
     first_keyspace: KeyspaceId,
-    /// From which later write on they go into which other one.
+    /// Changes of key space: the index of the first write that a change applies to, and the new
+    /// one.
     keyspaces: Vec<(usize, KeyspaceId)>,
     expected: Vec<Expected>,
 }
 
-/// What a key must have when the batch is written.
+/// A condition of the batch: the value that a key must have when the batch is written.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
     pub(crate) keyspace: KeyspaceId,
@@ -53,18 +54,19 @@ pub(crate) struct Expected {
     pub(crate) value: Option<Vec<u8>>,
 }
 
-/// Where a write's key and value are: the key first, the value behind it.
+/// Where a write's key and value lie in the batch's bytes: the key, then the value.
 #[derive(Clone, Copy, Debug)]
 struct Write {
     kind: Kind,
     key_at: usize,
     value_at: usize,
     end: usize,
-    /// The time before the value is how long it is kept, in nanoseconds; the greatest number: ever.
+    /// Whether the value begins with a lifetime in nanoseconds, not a time of expiry. `u64::MAX`
+    /// means that it never expires.
     is_lifetime: bool,
 }
 
-/// Takes its writes, and leaves it empty.
+/// Takes the writes, and leaves the batch empty.
 impl From<&mut Batch> for Batch {
     fn from(batch: &mut Batch) -> Self {
         std::mem::take(batch)
@@ -72,7 +74,7 @@ impl From<&mut Batch> for Batch {
 }
 
 impl Batch {
-    /// A batch without writes.
+    /// Creates an empty batch.
     pub fn new() -> Self {
         Self::default()
     }
@@ -82,8 +84,8 @@ impl Batch {
         self.add(Kind::Put, key.as_ref(), &[value.as_ref()])
     }
 
-    /// Sets the value of a key for so long after the batch is written, as
-    /// [`Db::put_ttl`](crate::Keyspace::put_ttl); for more than 584 years: for ever.
+    /// Sets the value of a key for the time `ttl` after the batch is written, as
+    /// [`Db::put_ttl`](crate::Keyspace::put_ttl) does. A `ttl` of more than 584 years never ends.
     pub fn put_ttl(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -97,9 +99,9 @@ impl Batch {
         self
     }
 
-    /// Sets the value of a key until a time; from then on the key has no value, neither this one
-    /// nor an older one. [`Db::expiry_after`](crate::Keyspace::expiry_after) tells the time that
-    /// comes so much later.
+    /// Sets the value of a key until `expiry`. From then on the key has no value, neither this one
+    /// nor an older one. [`Db::expiry_after`](crate::Keyspace::expiry_after) converts a duration to
+    /// an expiry.
     pub fn put_with_expiry(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -110,27 +112,27 @@ impl Batch {
         self.add(Kind::PutWithExpiry, key.as_ref(), &[&time, value.as_ref()])
     }
 
-    /// Merges an operand into the value of a key, as [`Db::merge`](crate::Keyspace::merge).
+    /// Merges an operand into the value of a key, as [`Db::merge`](crate::Keyspace::merge) does.
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> &mut Self {
         self.has_operands = true;
         self.add(Kind::Merge, key.as_ref(), &[operand.as_ref()])
     }
 
-    /// Removes a key. No error if it is not there.
+    /// Removes a key. Removing a key that does not exist is not an error.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.add(Kind::Delete, key.as_ref(), &[])
     }
 
-    /// Removes all keys from `from` on and before `to`, whatever their number: it takes one write.
-    /// Nothing if both are the same. If `from` is behind `to`, writing the batch is an error.
+    /// Removes all keys from `from` up to `to` (exclusive) as one write, however many there are.
+    /// Does nothing if both are equal. If `from` is greater than `to`, writing the batch fails.
     pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> &mut Self {
         let (from, to) = (from.as_ref(), to.as_ref());
         if from == to { self } else { self.add(Kind::DeleteRange, from, &[to]) }
     }
 
-    /// The batch is written only if the key then has this value, or none; else the call gives
-    /// [`Error::Conflict`] and writes nothing. The key is of the key space into which the batch's
-    /// next write goes. What the batch itself writes does not count.
+    /// Makes the batch conditional: it is written only if the key then has this value, or no value
+    /// for `None`. Otherwise the write returns [`Error::Conflict`] and changes nothing. The key
+    /// belongs to the key space of the batch's next write. The batch's own writes do not count.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -151,39 +153,40 @@ impl Batch {
         self
     }
 
-    /// What it expects, which it forgets.
+    /// Removes and returns the conditions.
     pub(crate) fn take_expected(&mut self) -> Vec<Expected> {
         std::mem::take(&mut self.expected)
     }
 
-    /// The writes of a buffer, one behind the other, each:
-    /// - a byte that says which: 1 put, 2 delete, 3 delete a range, 4 put for a while, 5 merge;
-    /// - the length of its key, and that of its value, each in four bytes, the low one first;
-    /// - its key, and its value. Of a range that is its end. A deletion has none. Of 4 it begins
-    ///   with how many nanoseconds the value is kept, in eight bytes, the low one first.
+    /// Decodes writes that are packed back to back, each as:
+    /// - one byte for the operation: 1 put, 2 delete, 3 delete range, 4 put with a lifetime, 5
+    ///   merge;
+    /// - the lengths of key and value, four bytes each, little-endian;
+    /// - the key, then the value. For a range the value is its end; a deletion has none. For 4 the
+    ///   value begins with its lifetime in nanoseconds, eight bytes, little-endian.
     ///
     /// # Errors
-    /// `Malformed`: where the bytes are no such writes.
+    /// `Malformed`, with the offset, if the bytes are not such writes.
     pub fn from_packed(bytes: &[u8]) -> Result<Batch> {
         packed::batch_of(bytes)
     }
 
-    /// How many writes it has.
+    /// The number of writes.
     pub fn len(&self) -> usize {
         self.writes.len()
     }
 
-    /// Whether it has no writes; it may expect something.
+    /// Whether the batch has no writes. It may still have conditions.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
 
-    /// Bytes of keys and values.
+    /// Total bytes of keys and values.
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Forgets its writes and what it expects, and keeps the memory.
+    /// Removes all writes and conditions, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.writes.clear();
@@ -193,18 +196,18 @@ impl Batch {
         (self.has_lifetimes, self.has_operands, self.longest) = (false, false, 0);
     }
 
-    /// Whether it has a value of so many bytes, perhaps.
+    /// Returns whether a stored value may have `bytes` bytes or more. False: none has.
     #[inline]
     pub(crate) fn may_have_value_of(&self, bytes: usize) -> bool {
         self.longest >= bytes
     }
 
-    /// Sets the value of a key to one that is apart.
+    /// Sets the value of a key to a reference into a value file.
     pub(crate) fn put_apart(&mut self, key: &[u8], at: &ValueRef) -> &mut Self {
         self.add(Kind::PutApart, key, &[&at.encode()])
     }
 
-    /// As above, until a time.
+    /// Does the same until `expiry`.
     pub(crate) fn put_apart_with_expiry(
         &mut self,
         key: &[u8],
@@ -215,9 +218,9 @@ impl Batch {
         self.add(Kind::PutApartWithExpiry, key, &[&time, &at.encode()])
     }
 
-    /// Has values be apart: `put` gets those that are not, each with its key space, and gives a
-    /// reference, or none if the value stays. Requires: lifetimes have begun. After an error the
-    /// batch is as it was.
+    /// Moves values into value files. `put` gets each value that is not there yet, with its key
+    /// space. It returns a reference, or `None` if the value stays in the batch. Requires:
+    /// lifetimes have begun. After an error the batch is unchanged.
     pub(crate) fn put_values_apart(
         &mut self,
         mut put: impl FnMut(KeyspaceId, &[u8]) -> Result<Option<ValueRef>>,
@@ -247,7 +250,7 @@ impl Batch {
         Ok(())
     }
 
-    /// A key of each key space into which operands are merged.
+    /// Returns a key for each key space with merge operands, once for each stretch of writes.
     pub(crate) fn merged_keys(&self) -> impl Iterator<Item = (KeyspaceId, &[u8])> {
         let all = self.has_operands.then(|| self.logged()).into_iter().flatten();
         let merged = all.filter(|(_, kind, ..)| *kind == Kind::Merge);
@@ -257,7 +260,7 @@ impl Batch {
         })
     }
 
-    /// Lifetimes begin now.
+    /// Replaces lifetimes by times of expiry, counted from now.
     pub(crate) fn start_lifetimes(&mut self, clock: &dyn Clock) {
         if !std::mem::take(&mut self.has_lifetimes) {
             return;
@@ -275,7 +278,7 @@ impl Batch {
     }
 
     fn add(&mut self, kind: Kind, key: &[u8], value: &[&[u8]]) -> &mut Self {
-        // Most batches have one write: its bytes are given room at once.
+        // Most batches have one write, so one allocation of the exact size is enough.
         self.bytes.reserve(key.len() + value.iter().map(|part| part.len()).sum::<usize>());
         let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
@@ -287,7 +290,7 @@ impl Batch {
         self
     }
 
-    /// The writes in order: kind, key, value.
+    /// Returns the writes in order: kind, key, stored value.
     pub(crate) fn writes(&self) -> impl Iterator<Item = (Kind, &[u8], &[u8])> {
         self.writes.iter().map(|write| {
             let key = &self.bytes[write.key_at..write.value_at];
@@ -295,7 +298,7 @@ impl Batch {
         })
     }
 
-    /// Writes from here on go into a key space.
+    /// Directs the writes that follow into a key space.
     pub(crate) fn go_on_in(&mut self, keyspace: KeyspaceId) {
         let from = self.writes.len();
         if from == 0 {
@@ -308,30 +311,30 @@ impl Batch {
         }
     }
 
-    /// The key spaces that it writes to, some perhaps more than once.
+    /// Returns the key spaces that the batch writes to. One may occur several times.
     pub(crate) fn all_keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         let first = (!self.is_empty()).then_some(self.first_keyspace);
         first.into_iter().chain(self.keyspaces.iter().map(|(_, keyspace)| *keyspace))
     }
 
-    /// The key space that the next write goes into.
+    /// The key space of the next write.
     fn keyspace(&self) -> KeyspaceId {
         self.keyspaces.last().map_or(self.first_keyspace, |(_, current)| *current)
     }
 
-    /// The key space that all its writes go into, if it is one.
+    /// Returns the key space of all writes. `None`: there are several.
     pub(crate) fn only_keyspace(&self) -> Option<KeyspaceId> {
         self.keyspaces.is_empty().then_some(self.first_keyspace)
     }
 
-    /// The key spaces that it writes into, beside the default one; some of them several times.
+    /// Returns the key spaces of the writes, without the default one. One may occur several times.
     pub(crate) fn other_keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
         let later = self.keyspaces.iter().map(|(_, keyspace)| *keyspace);
         let ids = std::iter::once(self.first_keyspace).chain(later);
         ids.filter(|keyspace| *keyspace != KeyspaceId::DEFAULT)
     }
 
-    /// The writes, each with its key space.
+    /// Returns the writes in order, each with its key space, as the log stores them.
     pub(crate) fn logged(&self) -> impl Iterator<Item = (KeyspaceId, Kind, &[u8], &[u8])> {
         let (mut later, mut keyspace) = (self.keyspaces.iter().peekable(), self.first_keyspace);
         self.writes().enumerate().map(move |(place, (kind, key, value))| {
@@ -342,7 +345,8 @@ impl Batch {
         })
     }
 
-    /// An error if a key, a value or all together are too long, or a range ends before it begins.
+    /// Returns an error if a key, a value or the whole batch is too long, or if a range is
+    /// inverted.
     pub(crate) fn check(&self) -> Result<()> {
         let mut all = 0usize;
         for (kind, key, value) in self.writes() {
@@ -360,7 +364,7 @@ impl Batch {
             }
             all = all.saturating_add(key.len() + value.len() + WRITE_BYTES);
         }
-        // The log has it in one record.
+        // The log stores the batch as one record.
         if all <= BATCH_BYTES_MAX {
             return Ok(());
         }
@@ -372,13 +376,13 @@ impl Batch {
 mod tests {
     use super::*;
 
-    /// Writes of so many bytes each, which share their memory; it is not touched.
+    /// Makes `count` writes of `len` bytes each that share their bytes, which are never touched.
     fn forged(kind: Kind, len: usize, count: usize) -> Batch {
         let write = Write { kind, key_at: 0, value_at: 0, end: len, is_lifetime: false };
         Batch { bytes: vec![0; len], writes: vec![write; count], ..Batch::default() }
     }
 
-    #[test] // It took less by the bytes of the time.
+    #[test] // The time of expiry used to count as a part of the value.
     fn a_value_with_an_expiry_may_be_as_long_as_any() {
         for (kind, beside) in [(Kind::Put, 0), (Kind::PutWithExpiry, EXPIRY_BYTES)] {
             let longest = VALUE_BYTES_MAX + beside;
@@ -408,8 +412,8 @@ mod tests {
         }
     }
 
-    // It got to the log, which has 32 bits for the length of a record, and was taken for a failure
-    // of the disk.
+    // Such a batch used to reach the log, whose records have 32-bit lengths, and looked like a disk
+    // failure.
     #[test]
     fn a_batch_beyond_a_record_of_the_log_is_refused() {
         let most = BATCH_BYTES_MAX / (VALUE_BYTES_MAX + WRITE_BYTES);

@@ -1,14 +1,15 @@
-//! A block: some sorted entries, the unit that is read, checked and cached.
+//! A block: sorted entries, the unit of reading, checking and caching.
 //! ```text
-//! block    restart count u32 | heads' length u32 | restarts | heads | values
-//! restart  place in the heads u32, place in the values u32
-//! head     shared | unshared | value length | sequence << 3 | kind | key's end
-//! on disk  body and form, as compression.rs has them | checksum u32 (place too)
+//! block    restart count u32 | length of the heads u32 | restarts | heads | values
+//! restart  offset in the heads u32, offset in the values u32
+//! head     shared | unshared | value length | sequence << 3 | kind | rest of the key
+//! on disk  body and form, as in compression.rs | checksum u32 (covers the place too)
 //! ```
-//! Invariant: a `Block` was walked once from end to end, so every length in it leads to bytes of
-//! the block. No read of a `Block` can fail. `shared` is the whole common prefix with the key
-//! before, save at restarts, which have whole keys. A search relies on that and never puts a key
-//! together. Values lie apart, so that a search reads few cache lines, one after the other.
+//! Invariant: `Block::new` has walked the block from end to end, so every length in it leads to
+//! bytes of the block. No read of a `Block` can fail. `shared` is the length of the whole common
+//! prefix with the previous key. At restarts it is 0, since they have whole keys. A search relies
+//! on that and never assembles a key. Values lie apart from heads, so a search reads few cache
+//! lines, in sequence.
 
 use std::ops::Range;
 
@@ -27,7 +28,7 @@ const KIND_BITS: u32 = 3;
 /// The largest sequence number that a block can hold.
 pub(crate) const SEQUENCE_MAX: Sequence = Sequence(u64::MAX >> KIND_BITS);
 
-/// Entries are added in order, then taken out as a block.
+/// Builds a block from entries that are added in order.
 #[derive(Default)]
 pub(crate) struct BlockBuilder {
     restarts: Writer,
@@ -40,7 +41,8 @@ pub(crate) struct BlockBuilder {
 const RESTARTS_AT: usize = 2 * size_of::<u32>();
 const RESTART_SIZE: usize = 2 * size_of::<u32>();
 
-/// A block ends at its target, which its last entry may pass by the bounds of a key and a value.
+/// Converts an offset to 32 bits. A block ends once it reaches its target size, which its last
+/// entry exceeds by at most one key and one value.
 fn place_in_block(place: usize) -> u32 {
     u32::try_from(place).expect("a block is far smaller than 4 GiB")
 }
@@ -50,7 +52,7 @@ impl BlockBuilder {
         Self::default()
     }
 
-    /// Adds an entry. Requires: after the one before in the order of entries.
+    /// Adds an entry. Requires: it follows the previous entry in the order of entries.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) {
         assert!(entry.sequence <= SEQUENCE_MAX, "{:?} does not fit", entry.sequence);
         let restart = self.entry_count.is_multiple_of(RESTART_INTERVAL);
@@ -78,17 +80,17 @@ impl BlockBuilder {
         self.entry_count
     }
 
-    /// The key that was added last; empty before the first.
+    /// The key of the last entry; empty if there is none.
     pub(crate) fn last_key(&self) -> &[u8] {
         &self.last_key
     }
 
-    /// The block's size if it ended here.
+    /// The size of the block if it ended here, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         RESTARTS_AT + self.restarts.len() + self.heads.len() + self.values.len()
     }
 
-    /// The block, and an empty builder again. Requires: an entry was added.
+    /// Returns the block, and resets the builder. Requires: it has an entry.
     pub(crate) fn finish(&mut self) -> Vec<u8> {
         assert!(!self.is_empty(), "a block without entries");
         let mut block = Vec::with_capacity(self.size_bytes());
@@ -105,13 +107,13 @@ impl BlockBuilder {
     }
 }
 
-/// What follows a block's body on disk: its form and its checksum.
+/// Bytes that follow a block's body on disk: its form and its checksum.
 const TRAILER_SIZE: usize = size_of::<u8>() + size_of::<u32>();
-/// No block is longer: one ends with the entry that fills it, and that may have the longest value.
+/// The maximum length of a block. Its last entry may have the longest value.
 pub(crate) const BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_MAX + (16 << 20)) as u64;
 
-/// Where a block lies. Its checksum covers that: a sound block of another place, or of another
-/// file, is damage.
+/// The place of a block, which its checksum covers. So a sound block at another offset, or of
+/// another file, is detected as damage.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockPlace {
     pub(crate) file: u64,
@@ -119,9 +121,9 @@ pub(crate) struct BlockPlace {
 }
 
 impl BlockPlace {
-    /// What the place adds to the checksum. Two places of a file have different salts if they are
-    /// at most 1.9 GB apart. The multiplier is 2^64 over the golden ratio, whose multiples keep
-    /// farthest from whole numbers.
+    /// Returns what the place adds to the checksum. Two places of a file have different salts if
+    /// they are at most 1.9 GB apart. The multiplier is 2^64 divided by the golden ratio, whose
+    /// multiples stay farthest from whole numbers.
     fn salt(self) -> u32 {
         let place = self.offset.wrapping_add(self.file.wrapping_mul(FILE_MULTIPLIER));
         (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
@@ -132,10 +134,10 @@ impl BlockPlace {
     }
 }
 
-/// Any odd number with bits all over will do.
+/// Any odd number with well-mixed bits will do.
 const FILE_MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// Appends a block as it is on disk: smaller where that is wanted and pays. Returns its form.
+/// Appends a block in its form on disk, compressed if that is enabled and pays. Returns the form.
 pub(crate) fn seal(raw: &[u8], packer: &mut Packer, place: BlockPlace, out: &mut Vec<u8>) -> u8 {
     let start = out.len();
     let form = packer.pack(raw, out);
@@ -145,7 +147,7 @@ pub(crate) fn seal(raw: &[u8], packer: &mut Packer, place: BlockPlace, out: &mut
     form
 }
 
-/// Checks the bytes of a block on disk and decodes them. `dictionary`: the table's, if it has one.
+/// Checks and decodes a block as it is on disk. `dictionary` is the table's, if it has one.
 pub(crate) fn unseal(
     bytes: &[u8],
     place: BlockPlace,
@@ -161,30 +163,31 @@ pub(crate) fn unseal(
     unpack((bytes[body_len], &bytes[..body_len]), dictionary, BLOCK_BYTES_MAX, Block::new)
 }
 
-/// The form of a block on disk. Requires: it was checked.
+/// Returns the form of a block as it is on disk. Requires: `unseal` has checked it.
 pub(crate) fn form_of(bytes: &[u8]) -> u8 {
     bytes[bytes.len() - TRAILER_SIZE]
 }
 
-/// A block in memory. A clone is another handle on the same bytes.
+/// A block in memory. A clone shares the bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     memory: BlockMemory,
 }
 
-/// A block's parts, its touches and its bytes in one piece, so that they lie on few cache lines.
+/// A block's parts, its touch count and its bytes in one allocation, so that they share few cache
+/// lines.
 pub(crate) type BlockMemory = Shared<BlockHeader>;
 
-/// What stands before a block's bytes.
+/// What precedes a block's bytes in memory.
 #[derive(Debug)]
 pub(crate) struct BlockHeader {
     parts: Parts,
-    /// How many readers found the block in the cache, as far as it counts. On the cache line of the
-    /// reference count, which each holder of the block writes anyway.
+    /// How often readers found the block in the cache, up to a limit. It shares a cache line with
+    /// the reference count, which each holder of the block writes anyway.
     touches: AtomicU8,
-    /// The cache has it among its fresh blocks.
+    /// Whether the cache lists it among its fresh blocks.
     is_fresh: AtomicBool,
-    /// What the block is kept for, if it has no entries.
+    /// A cached value, for a block without entries that exists to hold it.
     value: Option<Arc<ReadValue>>,
 }
 
@@ -196,7 +199,7 @@ impl BlockHeader {
 }
 
 impl Block {
-    /// Walks the block once, checking every length and restart.
+    /// Decodes a block. Walks it once and checks every length and restart.
     pub(crate) fn new(bytes: &[u8]) -> Result<Block, Corrupt> {
         let view = View::split(bytes)?;
         let parts = Parts { entry_count: view.walk()?, ..view.parts };
@@ -204,15 +207,15 @@ impl Block {
         Ok(Block { memory: Shared::from_header_and_slice(header, bytes) })
     }
 
-    /// A value that is kept in memory as a block is, and bytes that tell whose it is. Requires:
-    /// nobody searches them.
+    /// Wraps a value so that the cache can keep it like a block. `bytes` identify the value.
+    /// Requires: nobody searches this block.
     pub(crate) fn of_value(bytes: &[u8], value: Arc<ReadValue>) -> Block {
         let parts = Parts { restart_count: 0, heads_at: 0, values_at: 0, entry_count: 0 };
         let header = BlockHeader::new(parts, Some(value));
         Block { memory: Shared::from_header_and_slice(header, bytes) }
     }
 
-    /// The value that it was made of.
+    /// The value that `of_value` wrapped.
     pub(crate) fn value(&self) -> Option<&Arc<ReadValue>> {
         self.memory.header.header.value.as_ref()
     }
@@ -222,19 +225,19 @@ impl Block {
         View { bytes: &self.memory.slice, parts: self.memory.header.header.parts }
     }
 
-    /// The first entry at or after (key, at) in the order of entries. None: all are before it.
+    /// Finds the first entry at or after (key, at) in the order of entries. `None`: all precede it.
     #[inline]
     pub(crate) fn seek(&self, key: &[u8], at: Sequence) -> Option<Sought> {
         self.view().seek(key, at)
     }
 
-    /// The place of the last restart before `place`; else of the first.
+    /// Returns the place of the last restart before `place`, or of the first restart.
     pub(crate) fn restart_before_place(&self, place: EntryOffsets) -> EntryOffsets {
         self.view().restart_before_place(place)
     }
 
-    /// The entry at `place`. None: the block ends there. Requires: an entry is there, or the
-    /// block's end.
+    /// Returns the entry at `place`. `None`: the block ends there. Requires: `place` is that of an
+    /// entry or the block's end.
     #[inline(always)]
     pub(crate) fn entry_at(&self, place: EntryOffsets) -> Option<Parsed> {
         let view = self.view();
@@ -244,42 +247,41 @@ impl Block {
         Some(view.entry(place))
     }
 
-    /// Bytes of the block, as its entries name them.
+    /// Returns bytes of the block, by offsets from its entries.
     #[inline]
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.memory.slice[range]
     }
 
-    /// All of its bytes.
+    /// All bytes of the block.
     #[inline]
     pub(crate) fn raw(&self) -> &[u8] {
         &self.memory.slice
     }
 
-    /// Where the first entry is.
+    /// The place of the first entry.
     pub(crate) fn first(&self) -> EntryOffsets {
         self.view().first()
     }
 
-    /// Behind the last entry.
+    /// The place after the last entry.
     pub(crate) fn end(&self) -> EntryOffsets {
         self.view().end()
     }
 
-    /// How many entries there are: one at least.
+    /// The number of entries, at least one.
     pub(crate) fn entry_count(&self) -> usize {
         self.view().parts.entry_count as usize
     }
 
-    /// The memory it takes.
+    /// The memory that the block takes, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
-        // The reference count, the header, the length, the bytes.
+        // Reference count, header, length, bytes.
         let own = size_of::<usize>() + size_of_val(&self.memory.header) + self.memory.slice.len();
         own + self.value().map_or(0, |value| value.size_bytes())
     }
 
-    /// Counts that the block was asked for, up to three times. One of two that come at once may be
-    /// lost.
+    /// Counts a hit in the cache, up to three. One of two concurrent hits may be lost.
     #[inline]
     pub(crate) fn touch(&self) {
         const COUNTED: u8 = 3;
@@ -289,19 +291,20 @@ impl Block {
         }
     }
 
-    /// Takes one touch away. False: there was none.
+    /// Decrements the touch count. False: it was 0.
     pub(crate) fn take_touch(&self) -> bool {
         let touches = self.touches().load(Ordering::Relaxed);
         self.touches().store(touches.saturating_sub(1), Ordering::Relaxed);
         touches > 0
     }
 
-    /// Takes all touches away. False: there was none.
+    /// Resets the touch count. False: it was 0.
     pub(crate) fn forget_touches(&self) -> bool {
         self.touches().swap(0, Ordering::Relaxed) > 0
     }
 
-    /// Notes whether the cache has it among its fresh blocks, and gives what was noted before.
+    /// Stores whether the cache lists the block among its fresh blocks, and returns the previous
+    /// value.
     pub(crate) fn note_fresh(&self, is_fresh: bool) -> bool {
         self.memory.header.header.is_fresh.swap(is_fresh, Ordering::Relaxed)
     }
@@ -310,7 +313,7 @@ impl Block {
         &self.memory.header.header.touches
     }
 
-    /// The block's memory, for a slot.
+    /// Returns the block's memory, to be stored in a cache slot.
     pub(crate) fn into_memory(self) -> BlockMemory {
         self.memory
     }

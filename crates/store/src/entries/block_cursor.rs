@@ -1,9 +1,9 @@
-//! A place in a block, and the way forward and back.
+//! A cursor over the entries of a block, forward and backward.
 //! ```text
 //! restart      entry  entry  entry  entry      restart
-//! prev:  <- from the restart before, forward to the entry whose end is here
+//! prev:  <- from the last restart before, forward to the entry that ends here
 //! ```
-//! Invariant: `key` is the whole key of the entry at `at`; at the block's end there is no entry.
+//! Invariant: `key` is the whole key of the entry at `at`. At the block's end there is no entry.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::entries::block::{Block, EntryOffsets, Parsed, Sought};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::value::Value;
 
-/// A place in a block: at an entry, or past either end.
+/// A cursor over a block: at an entry, or past either end.
 pub(crate) struct BlockCursor {
     block: Block,
     key: KeyInHand,
@@ -21,20 +21,20 @@ pub(crate) struct BlockCursor {
     parsed: Option<Parsed>,
 }
 
-/// Cache lines of values that are asked for where a seek ends.
+/// Cache lines of the value that a seek prefetches.
 const VALUE_LINES: usize = 2;
 
-/// The key of the entry in hand, which changes from some byte on.
+/// The key of the current entry, of which a step replaces the end.
 #[derive(Default)]
 struct KeyInHand {
-    /// More than the key, so that its end may be written in pieces of a fixed size.
+    /// Longer than the key, so that a step can copy a piece of fixed size.
     memory: Vec<u8>,
     len: usize,
 }
 
-/// Most ends of keys that differ from the key before are no longer.
+/// Most key suffixes are no longer than this many bytes.
 const PIECE: usize = 16;
-/// Memory is asked for with room for more: most keys of a block then need no other.
+/// Spare bytes of an allocation, so that most keys of a block need no other.
 const KEY_BYTES: usize = 48;
 
 impl KeyInHand {
@@ -43,13 +43,14 @@ impl KeyInHand {
         &self.memory[..self.len]
     }
 
-    /// Keeps the first `shared` bytes and goes on with bytes of a block. Requires: it has so many.
+    /// Keeps the first `shared` bytes and appends bytes of the block. Requires: the key has that
+    /// many.
     #[inline]
     fn go_on(&mut self, shared: usize, block: &[u8], end: Range<usize>) {
         let piece = block.get(end.start..).and_then(<[u8]>::first_chunk::<PIECE>);
         let room = self.memory.get_mut(shared..).and_then(<[u8]>::first_chunk_mut::<PIECE>);
         match (piece, room) {
-            // What follows the end is copied with it: for a known length no loop is needed.
+            // Copies beyond the suffix too: a copy of constant length needs no loop.
             (Some(piece), Some(room)) if end.len() <= PIECE => *room = *piece,
             _ => return self.go_on_far(shared, &block[end]),
         }
@@ -67,23 +68,23 @@ impl KeyInHand {
 }
 
 impl BlockCursor {
-    /// Past the end of `block`.
+    /// Creates a cursor past the end of `block`.
     pub(crate) fn new(block: Block) -> Self {
         BlockCursor { at: block.end(), block, key: KeyInHand::default(), parsed: None }
     }
 
-    /// Moves to another block, past its end, keeping the memory.
+    /// Moves to another block, past its end. Keeps the memory of the key.
     pub(crate) fn reset(&mut self, block: Block) {
         (self.at, self.parsed) = (block.end(), None);
         self.block = block;
     }
 
-    /// To the first entry whose key is at or after `key`.
+    /// Moves to the first entry whose key is at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) {
         self.seek_version(key, Sequence::MAX);
     }
 
-    /// To the first entry at or after (key, at) in the order of entries.
+    /// Moves to the first entry at or after (key, at) in the order of entries.
     pub(crate) fn seek_version(&mut self, key: &[u8], at: Sequence) {
         let found = self.block.seek(key, at);
         self.at = found.map_or(self.block.end(), |found| found.place);
@@ -91,12 +92,12 @@ impl BlockCursor {
         if let Some(Sought { entry, .. }) = found {
             self.key.go_on_far(0, &key[..entry.shared]);
             self.key.go_on(entry.shared, self.block.raw(), entry.key_at..entry.next.head);
-            // Most scans give it out, after entries of other blocks.
+            // Most scans return the value, but only after entries of other blocks.
             prefetch_lines(self.block.raw(), entry.value_at, VALUE_LINES);
         }
     }
 
-    /// To the last entry whose key is before `key`.
+    /// Moves to the last entry whose key is before `key`.
     pub(crate) fn seek_before(&mut self, key: &[u8]) {
         self.seek(key);
         self.prev();
@@ -106,7 +107,7 @@ impl BlockCursor {
         self.jump(self.block.first());
     }
 
-    /// To the entry that so many come before. There is none: past the end.
+    /// Moves to the entry with index `nth`, from 0. If there is none, moves past the end.
     pub(crate) fn seek_nth(&mut self, nth: u64) {
         self.seek_first();
         (0..nth.min(self.block.entry_count() as u64)).for_each(|_| self.next());
@@ -117,7 +118,7 @@ impl BlockCursor {
         self.prev();
     }
 
-    /// To the entry after. At the last one: past the end.
+    /// Moves to the next entry, or from the last one past the end.
     #[inline]
     pub(crate) fn next(&mut self) {
         if let Some(parsed) = self.parsed {
@@ -125,7 +126,8 @@ impl BlockCursor {
         }
     }
 
-    /// To the entry before, from an entry or from past the end. At the first one: past the start.
+    /// Moves to the previous entry, also from past the end. From the first one, moves past the
+    /// start.
     pub(crate) fn prev(&mut self) {
         let here = self.at;
         if self.is_first() {
@@ -138,7 +140,7 @@ impl BlockCursor {
         }
     }
 
-    /// The entry. None: past either end.
+    /// The current entry. `None`: past either end.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         let Parsed { sequence, kind, value_at, next, .. } = self.parsed?;
@@ -152,31 +154,32 @@ impl BlockCursor {
         self.parsed.is_some()
     }
 
-    /// Whether no entry of the block comes before the place.
+    /// Whether no entry of the block precedes this place.
     pub(crate) fn is_first(&self) -> bool {
         self.at == self.block.first()
     }
 
-    /// A handle on the entry's value. Past either end: an empty one.
+    /// Returns a handle on the value of the current entry, or an empty one past either end.
     #[inline(always)]
     pub(crate) fn value(&self) -> Value {
         let Some(Parsed { value_at, next, .. }) = self.parsed else { return Value::empty() };
         Value::in_block(self.block.clone(), value_at..next.value)
     }
 
-    /// How many entries of the block come before the place.
+    /// The number of entries before this place. Takes time linear in that number.
     pub(crate) fn nth(&self) -> u64 {
         let next = |place: &EntryOffsets| Some(self.block.entry_at(*place)?.next);
         let places = std::iter::successors(Some(self.block.first()), next);
         places.take_while(|place| *place != self.at).count() as u64
     }
 
-    /// Requires: a restart is at `restart`. It shares nothing with the key before.
+    /// Moves to a restart, whose key shares nothing with the previous one. Requires: `restart` is
+    /// one.
     fn jump(&mut self, restart: EntryOffsets) {
         self.step_to(restart);
     }
 
-    /// Requires: `at` is where the present entry ends, or a restart.
+    /// Requires: `at` is the end of the current entry, or a restart.
     #[inline]
     fn step_to(&mut self, at: EntryOffsets) {
         self.at = at;

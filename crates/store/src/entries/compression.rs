@@ -1,20 +1,19 @@
-//! How bytes are made smaller, and how they are had again: blocks of tables, and whatever else is
-//! written whole and tells its own form.
+//! Compression of blocks, and of other data that is written whole and records its own form.
 //! ```text
 //! form   body on disk
 //! 0      plain: the bytes
-//! 1      LZ4: their number (varint), an LZ4 block
-//! 2      Zstandard: their number (varint), a frame
-//! 3      Zstandard with a dictionary, which lies in the same file: the same
+//! 1      LZ4: their length (varint), an LZ4 block
+//! 2      Zstandard: their length (varint), a frame
+//! 3      as 2, with a dictionary that lies in the same file
 //! ```
-//! Invariants: the form lies beside the body, so that options may change at any time. What does not
-//! shrink by an eighth is plain. No form makes more than `RATIO_MAX` bytes out of one, so memory
-//! that a body claims follows from bytes that are there.
+//! Invariants: the form is stored beside the body, so options may change at any time. Data that
+//! does not shrink by an eighth is stored plain. No form expands one byte to more than `RATIO_MAX`
+//! bytes. So the memory that a body claims is bounded by the bytes that are there.
 
 mod form;
 mod packer;
 mod unpack;
-// What needs the crate is in a file; its twin answers what can be said without it.
+// `zstd` needs the crate of that name; `without_zstd` has the same interface and does without it.
 #[cfg(not(feature = "zstd"))]
 mod without_zstd;
 #[cfg(feature = "zstd")]

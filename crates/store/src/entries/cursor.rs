@@ -1,10 +1,10 @@
-//! What walks over sorted entries, wherever they are.
+//! The interface of cursors over sorted entries, wherever these lie.
 //! ```text
 //! past the start   entry   entry   entry   past the end
 //!                    <- prev         next ->
 //! ```
-//! Invariant: entries come in the order of entries, each once. After an error a cursor is past an
-//! end until it is positioned again.
+//! Invariant: a cursor returns entries in the order of entries, each once. After an error it is
+//! past an end until it is positioned again.
 
 use std::ops::AddAssign;
 
@@ -12,10 +12,10 @@ use crate::entries::entry::{Entry, Sequence};
 use crate::entries::value::Value;
 use crate::error::Result;
 
-/// What was read from tables.
+/// Counts of what a cursor read from tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reads {
-    /// Data blocks asked for, those in the cache included.
+    /// Data blocks requested, including those found in the cache.
     pub(crate) blocks: u64,
     /// Data blocks read from the disk.
     pub(crate) disk_reads: u64,
@@ -31,57 +31,60 @@ impl AddAssign for Reads {
     }
 }
 
-/// What a cursor has read of several runs.
+/// What a cursor over several runs has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunsRead {
-    /// Runs that it has read something of.
+    /// Runs of which it has read anything.
     pub(crate) positioned: u64,
-    /// Of these, those that an entry was taken from.
+    /// Those of them that supplied an entry.
     pub(crate) useful: u64,
 }
 
-/// A place among sorted entries: at an entry, or past either end.
+/// A position among sorted entries: at an entry, or past either end.
 pub(crate) trait Cursor {
-    /// To the first entry whose user key is at or after `key`, its newest version first.
+    /// Moves to the first entry whose user key is at or after `key`. It is the newest version of
+    /// that key.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
     /// Moves to the first entry at or after (key, at) in the order of entries. Of that key, this is
-    /// the newest with a sequence number of at most `at`. Requires: it was positioned at this key.
+    /// the newest with a sequence number of at most `at`. Requires: the cursor was positioned at
+    /// this key.
     fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()>;
-    /// To the first entry.
+    /// Moves to the first entry.
     fn seek_first(&mut self) -> Result<()> {
         self.seek(&[])
     }
-    /// To the last entry whose user key is before `key`: the oldest version of its key.
+    /// Moves to the last entry whose user key is before `key`. It is the oldest version of that
+    /// key.
     fn seek_before(&mut self, key: &[u8]) -> Result<()>;
-    /// To the last entry.
+    /// Moves to the last entry.
     fn seek_last(&mut self) -> Result<()>;
-    /// To the entry after. Requires: at an entry.
+    /// Moves to the next entry. Requires: at an entry.
     fn next(&mut self) -> Result<()>;
-    /// To the entry before. Requires: at an entry.
+    /// Moves to the previous entry. Requires: at an entry.
     fn prev(&mut self) -> Result<()>;
-    /// To the next entry that is newer than a deletion of a range; a cursor without a better way
-    /// goes one entry on. Requires: at an entry, which is older; what holds it was written after
-    /// all that is older than the deletion, or holds the deletion.
+    /// Moves to the next entry that is newer than a range tombstone with this sequence number. A
+    /// cursor without a faster way moves by one entry. Requires: at an entry that is older. Its
+    /// source holds that tombstone, or was written after everything older than it.
     fn next_newer(&mut self, _than: Sequence) -> Result<()> {
         self.next()
     }
-    /// The same, to the last one before.
+    /// Does the same, to the nearest such entry before.
     fn prev_newer(&mut self, _than: Sequence) -> Result<()> {
         self.prev()
     }
-    /// The entry. None: past either end.
+    /// The current entry. `None`: past either end.
     fn entry(&self) -> Option<Entry<'_>>;
-    /// Whether the entry is the newest of its key here, and the one before it in another block.
-    /// False: unknown.
+    /// Whether the entry is the newest of its key here, and the previous entry lies in another
+    /// block. False: unknown.
     fn ends_key_and_block(&self) -> bool {
         false
     }
-    /// A handle on the entry's value. Requires: at an entry.
+    /// Returns a handle on the current entry's value. Requires: at an entry.
     fn value(&self) -> Value;
-    /// What was read since the last call.
+    /// Returns what was read since the last call.
     fn reads(&mut self) -> Reads;
-    /// What it has read of which runs, if it is one over several. Such a cursor has one entry of
-    /// each key.
+    /// Returns which runs the cursor has read, if it is a cursor over several. Such a cursor has
+    /// one entry for each key.
     fn runs_read(&self) -> Option<RunsRead> {
         None
     }
@@ -89,7 +92,7 @@ pub(crate) trait Cursor {
 
 #[cfg(test)]
 pub(crate) mod checks {
-    //! Any cursor is held to a list of entries.
+    //! Tests of any cursor, against a sorted list of entries.
 
     use super::*;
     use crate::entries::entry::{Kind, order};
@@ -103,14 +106,14 @@ pub(crate) mod checks {
         Entry { key, sequence: Sequence(*sequence), kind: *kind, value }
     }
 
-    /// In order, without doubles.
+    /// Sorts entries and removes duplicates.
     pub(crate) fn sorted(mut list: Vec<Owned>) -> Vec<Owned> {
         list.sort_by(|a, b| order((&a.0, Sequence(a.1)), (&b.0, Sequence(b.1))));
         list.dedup_by(|a, b| (&a.0, a.1) == (&b.0, b.1));
         list
     }
 
-    /// Entries in any order: keys over a small alphabet, so that prefixes and versions abound.
+    /// Any entries in any order. Keys use a small alphabet, so that prefixes and versions abound.
     pub(crate) fn any_entries(count_max: usize) -> impl Strategy<Value = Vec<Owned>> {
         let byte = prop::sample::select(vec![0u8, 1, b'a', 0xff]);
         let kind = prop::sample::select(vec![Kind::Put, Kind::Delete]);
@@ -123,12 +126,13 @@ pub(crate) mod checks {
         prop::collection::vec(one, 1..count_max)
     }
 
-    /// What to do, and with which key.
+    /// Moves: which one, and where to take its key from.
     pub(crate) fn any_moves() -> impl Strategy<Value = Vec<(u8, Index)>> {
         prop::collection::vec((0u8..14, any::<Index>()), 1..80)
     }
 
-    /// Moves the cursor and a place in the list alike. Requires: the list is sorted, not empty.
+    /// Applies the moves to the cursor and to a position in the list, and compares. Requires: the
+    /// list is sorted and not empty.
     pub(crate) fn follows(cursor: &mut dyn Cursor, list: &[Owned], moves: &[(u8, Index)]) {
         let mut place: Option<usize> = None;
         assert_eq!(cursor.entry(), None, "a new cursor is at no entry");

@@ -1,11 +1,12 @@
-//! Cursors that are merged: which of them is at the next entry.
+//! A heap of cursors that are merged. The cursor with the next entry is on top.
 //! ```text
 //! heap      (head of its key, cursor)       the next one on top
-//! ties      heads are alike: the cursors' entries are compared
+//! ties      equal heads: the cursors' entries are compared
 //! ```
-//! A key's head, its first eight bytes as a number, tells most keys apart without looking at the
-//! cursors. Invariant: every cursor here is at an entry, and beside the head of that entry's key.
-//! Only the top one moves, and it is put in order before the heap is used again.
+//! A key's head is its first eight bytes as a number. It tells most keys apart without a look at
+//! the cursors. Invariant: every cursor here is at an entry, and lies beside the head of that
+//! entry's key. Only the top cursor moves, and `settle_top` restores the order before the heap is
+//! used again.
 
 use std::cmp::Ordering;
 
@@ -13,19 +14,19 @@ use crate::cost;
 use crate::entries::cursor::Cursor;
 use crate::entries::keys::key_head;
 
-/// A cursor over anything.
+/// A cursor of any type.
 pub(crate) type AnyCursor = Box<dyn Cursor + Send>;
 
-/// A heap of what has a cursor.
+/// A heap of items that have a cursor.
 pub(crate) struct CursorHeap<T> {
-    /// Less: the least entry is on top. Greater: the greatest one.
+    /// `Less`: the least entry is on top. `Greater`: the greatest one.
     next: Ordering,
-    /// What heads are changed by, so that the one on top has the least: no bit, or all of them.
+    /// XOR mask of heads, which makes the top head the least one: 0, or all bits.
     flip: u64,
     heap: Vec<(u64, T)>,
 }
 
-/// The order of the entries that two cursors are at.
+/// Compares the entries that two cursors are at.
 pub(crate) fn order<C: Cursor + ?Sized>(one: &C, other: &C) -> Ordering {
     match (one.entry(), other.entry()) {
         (Some(one), Some(other)) => one.order(&other),
@@ -33,7 +34,7 @@ pub(crate) fn order<C: Cursor + ?Sized>(one: &C, other: &C) -> Ordering {
     }
 }
 
-/// The head of the key that a cursor is at.
+/// Returns the head of the key that a cursor is at. `None`: it is past an end.
 #[inline]
 pub(crate) fn head<C: Cursor + ?Sized>(cursor: &C) -> Option<u64> {
     cursor.entry().map(|entry| key_head(entry.key))
@@ -44,13 +45,14 @@ impl<T> CursorHeap<T> {
         Self::with_capacity(next, 0)
     }
 
-    /// With room for so many.
+    /// Creates a heap with room for `most` items.
     pub(crate) fn with_capacity(next: Ordering, most: usize) -> Self {
         let flip = if next == Ordering::Less { 0 } else { u64::MAX };
         CursorHeap { next, flip, heap: Vec::with_capacity(most) }
     }
 
-    /// Adds what is at a key with this head. `ties`, here and below: the order of entries.
+    /// Adds an item whose key has this head. `ties` compares entries by their order, here and
+    /// below.
     pub(crate) fn push(&mut self, head: u64, item: T, ties: impl Fn(&T, &T) -> Ordering) {
         let mut place = self.heap.len();
         self.heap.push((head ^ self.flip, item));
@@ -60,13 +62,13 @@ impl<T> CursorHeap<T> {
         }
     }
 
-    /// What is at the next entry.
+    /// The item with the next entry.
     #[inline]
     pub(crate) fn top(&self) -> Option<&T> {
         self.heap.first().map(|(_, item)| item)
     }
 
-    /// The head of its key.
+    /// The head of the top item's key.
     #[inline]
     pub(crate) fn top_head(&self) -> Option<u64> {
         self.heap.first().map(|(head, _)| head ^ self.flip)
@@ -77,13 +79,14 @@ impl<T> CursorHeap<T> {
         self.heap.first_mut().map(|(_, item)| item)
     }
 
-    /// Those of which one has the entry after the top one's.
+    /// The children of the top item. One of them has the entry that follows the top one's.
     pub(crate) fn after_top(&self) -> impl Iterator<Item = &T> {
         self.heap.iter().skip(1).take(2).map(|(_, item)| item)
     }
 
-    /// Puts the top one in order, which has moved to a key with this head; None: to its end, and it
-    /// is given back. Requires: there is one.
+    /// Restores the order after the top item has moved to a key with this head. If `head` is
+    /// `None`, the item is past its end: it is removed and returned. Requires: the heap is not
+    /// empty.
     #[inline]
     pub(crate) fn settle_top(
         &mut self,
@@ -100,7 +103,7 @@ impl<T> CursorHeap<T> {
         let (mut place, mut child) = (0, 1);
         while child < self.heap.len() {
             let has_sibling = child + 1 < self.heap.len();
-            // A number that is added, not a branch: which one is next is as good as random.
+            // An addition, not a branch: which child comes next is unpredictable.
             child += usize::from(has_sibling && self.is_before(child + 1, child, &ties));
             if !self.is_before(child, place, &ties) {
                 break;

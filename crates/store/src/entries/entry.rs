@@ -1,60 +1,60 @@
-//! An entry: user key, sequence number, kind, value; and the order of entries.
+//! An entry: user key, sequence number, kind and value; and the order of entries.
 //! ```text
-//! order    key a, seq 9  <  key a, seq 4  <  key b, seq 7      (keys up, ages from new to old)
+//! order    key a, seq 9  <  key a, seq 4  <  key b, seq 7      keys ascend; of a key, newest first
 //! ```
-//! Invariant: no two entries of a store share key and sequence number.
+//! Invariant: no two entries of a store have the same key and sequence number.
 
 use std::cmp::Ordering;
 
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::value_ref::VALUE_REF_BYTES_MAX;
 
-/// The largest number of a file, flush or write that is believed. It is far beyond what a store can
-/// reach, and far below what its encodings hold.
+/// The greatest number of a file, flush or write that a reader accepts. It is far beyond what a
+/// store can reach, and far below what the encodings can hold.
 pub(crate) const NUMBER_MAX: u64 = 1 << 60;
 
-/// The longest key a store takes, in bytes.
+/// The maximum length of a key, in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
-/// The longest value a store takes, in bytes. (What is kept until a time has that time beside it.)
+/// The maximum length of a value, in bytes. A time of expiry beside the value does not count.
 pub const VALUE_BYTES_MAX: usize = 1 << 30;
-/// The longest batch a store takes, in bytes: of keys, values, and [`WRITE_BYTES`] for each write.
+/// The maximum length of a batch, in bytes: its keys, its values, and [`WRITE_BYTES`] for each
+/// write.
 pub const BATCH_BYTES_MAX: usize = u32::MAX as usize - 64;
-/// What each write of a batch takes beside its key and value, in bytes, at most: kind and lengths.
+/// The maximum overhead of a write in a batch, in bytes: its kind and its lengths.
 pub const WRITE_BYTES: usize = 16;
 
-/// One per write. A snapshot is a sequence number that merges must respect.
+/// The sequence number of a write. A snapshot is a sequence number that merges must respect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Sequence(pub(crate) u64);
 
 impl Sequence {
-    /// Above every sequence number that is ever given.
+    /// Greater than every sequence number of a write.
     pub(crate) const MAX: Sequence = Sequence(u64::MAX);
 }
 
-/// What an entry does to its key. The numbers are on disk.
+/// What an entry does to its key. These numbers are stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
     /// The key has this value.
     Put = 0,
-    /// The key is gone.
+    /// The key is deleted.
     Delete = 1,
-    /// All keys from this one up to the value (excluded) are gone. In logs, never among the entries
-    /// of a memtable or a table.
+    /// All keys from this one up to the value (exclusive) are deleted. Logs have such entries;
+    /// memtables and tables keep range tombstones beside their entries.
     DeleteRange = 2,
-    /// As `Put`, until a time, which the value begins with (`expiry.rs`).
+    /// A `Put` with a time of expiry, with which the stored value begins (`expiry.rs`).
     PutWithExpiry = 3,
-    /// The value is an operand: the key has what the merge operator makes of it and of what the key
-    /// had before.
+    /// The value is a merge operand. The merge operator applies it to what the key had before.
     Merge = 4,
-    /// As `Put`; the value says where the value is (`value_ref.rs`).
+    /// A `Put` whose stored value is a reference into a value file (`value_ref.rs`).
     PutApart = 5,
-    /// As `PutWithExpiry`; behind the time the value says where the value is.
+    /// A `PutWithExpiry` whose stored value is the time, then a reference into a value file.
     PutApartWithExpiry = 6,
 }
 
 impl Kind {
-    /// The longest value as it is stored.
+    /// The maximum length of a stored value, in bytes.
     pub(crate) fn stored_bytes_max(self) -> usize {
         match self {
             Kind::Put | Kind::Merge => VALUE_BYTES_MAX,
@@ -66,21 +66,22 @@ impl Kind {
         }
     }
 
-    /// Whether the value as it is stored begins with a time.
+    /// Whether the stored value begins with a time of expiry.
     #[inline]
     pub(crate) fn has_expiry(self) -> bool {
         matches!(self, Kind::PutWithExpiry | Kind::PutApartWithExpiry)
     }
 
-    /// Whether the value is in a file of values.
+    /// Whether the value lies in a value file.
     #[inline]
     pub(crate) fn is_apart(self) -> bool {
         matches!(self, Kind::PutApart | Kind::PutApartWithExpiry)
     }
 
-    /// None: no kind has this number.
+    /// Returns the kind with this number. `None`: there is none.
     pub(crate) fn from_number(number: u8) -> Option<Kind> {
-        // Each entry that is passed in a block is decoded: this is one comparison.
+        // Every entry that a search passes in a block is decoded, so this must compile to one
+        // comparison.
         match number {
             0 => Some(Kind::Put),
             1 => Some(Kind::Delete),
@@ -94,27 +95,27 @@ impl Kind {
     }
 }
 
-/// An entry that is read in place.
+/// A borrowed entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry<'a> {
     /// The user's key.
     pub(crate) key: &'a [u8],
-    /// When it was written.
+    /// When the entry was written.
     pub(crate) sequence: Sequence,
-    /// What it does.
+    /// What the entry does to its key.
     pub(crate) kind: Kind,
-    /// The value; empty for a deletion.
+    /// The stored value; empty for a deletion.
     pub(crate) value: &'a [u8],
 }
 
 impl Entry<'_> {
-    /// Its place among the entries.
+    /// Compares two entries by the order of entries.
     pub(crate) fn order(&self, other: &Entry<'_>) -> Ordering {
         order((self.key, self.sequence), (other.key, other.sequence))
     }
 }
 
-/// Keys up; of one key, the newest first.
+/// The order of entries: keys ascend; of one key, the newest comes first.
 #[inline]
 pub(crate) fn order(a: (&[u8], Sequence), b: (&[u8], Sequence)) -> Ordering {
     a.0.cmp(b.0).then(b.1.cmp(&a.1))

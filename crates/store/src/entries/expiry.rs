@@ -1,59 +1,60 @@
-//! When an entry expires.
+//! The expiry of an entry.
 //! ```text
-//! value as it is stored    milliseconds u64, little-endian | the value that the user gave
+//! stored value    milliseconds u64, little-endian | the user's value
 //! ```
-//! Invariant: an entry that has expired hides older entries of its key, as a deletion does. A merge
-//! drops it only where it may drop a deletion, so what it hid is not seen again.
+//! Invariant: an expired entry hides older entries of its key, as a deletion does. A merge drops it
+//! only where it may drop a deletion, so nothing that it hid reappears.
 
 use std::time::Duration;
 
 use crate::entries::entry::Entry;
 use crate::storage::clock::Clock;
 
-/// Bytes of the time before the value.
+/// Length in bytes of the time that precedes the value.
 pub(crate) const EXPIRY_BYTES: usize = size_of::<u64>();
 
-/// A moment from which on an entry is gone, by the clock of the store's environment.
+/// The time at which an entry expires, by the clock of the store's environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Expiry {
     milliseconds: u64,
 }
 
 impl Expiry {
-    /// It never comes.
+    /// An expiry that never comes.
     pub const NEVER: Expiry = Expiry { milliseconds: u64::MAX };
 
-    /// So many milliseconds after the start of 1970; the greatest number: never.
+    /// Creates an expiry from milliseconds since the Unix epoch. `u64::MAX` means never.
     pub const fn at_milliseconds(milliseconds: u64) -> Self {
         Expiry { milliseconds }
     }
 
-    /// Milliseconds after the start of 1970.
+    /// Milliseconds since the Unix epoch.
     pub const fn milliseconds(self) -> u64 {
         self.milliseconds
     }
 
-    /// So long after now. What lies beyond all that a clock can show never comes.
+    /// Returns the expiry `ttl` from now, rounded up to milliseconds. If it exceeds what a clock
+    /// can show, it never comes.
     pub(crate) fn after(ttl: Duration, clock: &dyn Clock) -> Self {
         let at = clock.since_epoch().saturating_add(ttl).as_nanos().div_ceil(1_000_000);
         Expiry { milliseconds: u64::try_from(at).unwrap_or(u64::MAX) }
     }
 
-    /// Of a value as it is stored. One that is too short for a time has expired.
+    /// Decodes the expiry of a stored value. A value too short for a time counts as expired.
     pub(crate) fn of_stored(value: &[u8]) -> Self {
         let bytes = value.first_chunk().copied().unwrap_or_default();
         Expiry { milliseconds: u64::from_le_bytes(bytes) }
     }
 
-    /// Whether it has come, by a clock that shows so much time since the start of 1970. The last
-    /// one stands for never: it is what lies beyond all others, whatever a clock shows.
+    /// Whether the expiry has come, at the time `now` since the Unix epoch. The greatest number
+    /// stands for never, whatever the clock shows.
     pub(crate) fn has_come(self, now: Duration) -> bool {
         self.milliseconds != u64::MAX && u128::from(self.milliseconds) <= now.as_millis()
     }
 }
 
 impl Entry<'_> {
-    /// Whether it has expired.
+    /// Whether the entry has expired.
     pub(crate) fn has_expired(&self, now: Duration) -> bool {
         self.kind.has_expiry() && Expiry::of_stored(self.value).has_come(now)
     }

@@ -1,36 +1,36 @@
-//! Operands that a flush or merge has in hand until it knows what lies below them.
+//! Merge operands that a flush or merge holds until it knows what lies below them.
 //! ```text
 //! one stripe      28 +1   22 +1   15 put 5          28 put 7
 //! a snapshot      28 +1   22 +1 | 15 put 5          28 +2 | 15 put 5
-//! operator fails  28 +1   22 +1   15 put 5          as they were
+//! operator fails  28 +1   22 +1   15 put 5          unchanged
 //! ```
-//! Invariants: what is made has the number of the newest entry that is in it, so it takes that
-//! one's place. What is in it is of one stripe: each reader sees all of it or nothing. Entries are
-//! in hand from new to old, and come out as they went in if the operator makes nothing of them.
+//! Invariants: a combined entry has the sequence number of its newest input, and takes that entry's
+//! place. All its inputs are of one stripe, so a reader sees all of them or none. Operands are held
+//! from new to old. If the operator fails, they come out unchanged.
 
 use std::sync::Arc;
 
 use crate::entries::entry::{Entry, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::entries::merge_operator::{MergeOperator, combined, merged};
 
-/// Bytes of operands of one key and stripe that are in hand at most, about. Beyond that the newest
-/// ones stay as they are.
+/// Maximum bytes of held operands of one key and stripe, about. Beyond that the newest ones are
+/// written unchanged.
 const HELD_BYTES_MAX: usize = 32 << 20;
-/// What an operand in hand takes beside its bytes, about.
+/// Memory of a held operand beside its bytes, about.
 const OPERAND_BYTES: usize = 48;
 
-/// What lies below operands, for readers of their stripe.
+/// What lies below the operands, as readers of their stripe see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Below<'a> {
     /// This value.
     Value(&'a [u8]),
     /// No value.
     Nothing,
-    /// It is not known, or not for ever.
+    /// It is unknown, or will change.
     Unknown,
 }
 
-/// An entry that was made of others, or was in hand for a while.
+/// An entry that was combined from others, or was held for a while.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MadeEntry {
     key: Vec<u8>,
@@ -46,7 +46,7 @@ impl MadeEntry {
     }
 }
 
-/// The operands of one key and stripe.
+/// The held operands of one key and stripe.
 #[derive(Default)]
 pub(crate) struct HeldOperands {
     operator: Option<Arc<dyn MergeOperator>>,
@@ -54,14 +54,14 @@ pub(crate) struct HeldOperands {
     /// Newest first.
     operands: Vec<(Sequence, Vec<u8>)>,
     bytes: usize,
-    /// The number of the key's last operand.
+    /// The sequence number of the key's last operand.
     last: Option<Sequence>,
-    /// What is to be written before the next entry.
+    /// Entries to write before the next one.
     ready: Vec<MadeEntry>,
 }
 
 impl HeldOperands {
-    /// Nothing, for an operator. None: operands stay as they are.
+    /// Creates an empty holder for an operator. Without an operator, operands stay as they are.
     pub(crate) fn new(operator: Option<Arc<dyn MergeOperator>>) -> Self {
         HeldOperands { operator, ..HeldOperands::default() }
     }
@@ -76,7 +76,7 @@ impl HeldOperands {
         !self.ready.is_empty()
     }
 
-    /// What is to be written before all that comes.
+    /// Removes and returns the entries to write before all later ones.
     pub(crate) fn take_ready(&mut self) -> Vec<MadeEntry> {
         std::mem::take(&mut self.ready)
     }
@@ -85,19 +85,20 @@ impl HeldOperands {
         self.stripe
     }
 
-    /// Another key comes. Requires: nothing is in hand.
+    /// Begins another key. Requires: no operand is held.
     #[inline]
     pub(crate) fn begin_key(&mut self) {
         self.last = None;
     }
 
-    /// Whether an operand with this number has come before. (A merge has left a table over.)
+    /// Records an operand's number, and returns whether it came before. (An input table that an
+    /// earlier merge left behind repeats operands.)
     pub(crate) fn has_come(&mut self, sequence: Sequence) -> bool {
         self.last.replace(sequence).is_some_and(|last| last <= sequence)
     }
 
-    /// Takes an operand. False: it stays as it is. Requires: what is in hand is newer, of its key
-    /// and stripe.
+    /// Takes an operand. False: it is to be written as it is. Requires: the held operands are
+    /// newer, and of the same key and stripe.
     pub(crate) fn hold(&mut self, entry: &Entry<'_>, stripe: usize) -> bool {
         if self.operator.is_none() {
             return false;
@@ -107,14 +108,14 @@ impl HeldOperands {
         self.bytes += entry.value.len() + OPERAND_BYTES;
         if self.bytes > HELD_BYTES_MAX {
             self.combine(entry.key);
-            // The others become a value with the next one below, so there are fewer each time.
+            // The rest becomes a value with the entry below, so each merge leaves fewer operands.
             self.release_to(entry.key, HELD_BYTES_MAX / 2);
         }
         true
     }
 
-    /// Lets go of all in hand, as one value if it can be told. True: it is one, and nothing below
-    /// is seen by readers of the stripe.
+    /// Releases all operands, as one value if the operator can make one. True: it did, and readers
+    /// of the stripe see nothing below it.
     pub(crate) fn end(&mut self, key: &[u8], below: Below<'_>) -> bool {
         let Some(&(sequence, _)) = self.operands.first() else { return false };
         let value = match below {
@@ -140,7 +141,8 @@ impl HeldOperands {
         merged(&**self.operator.as_ref()?, key, existing, &operands).ok()
     }
 
-    /// Makes one of two, again and again: so no operand is copied often. Ends where few are made.
+    /// Combines pairs of neighbours repeatedly, so that no operand is copied often. Stops when a
+    /// pass combines few.
     fn combine(&mut self, key: &[u8]) {
         let Some(operator) = self.operator.clone() else { return };
         loop {
@@ -166,12 +168,12 @@ impl HeldOperands {
         self.bytes = self.operands.iter().map(|(_, value)| value.len() + OPERAND_BYTES).sum();
     }
 
-    /// Lets go of all in hand, as they are.
+    /// Releases all operands unchanged.
     fn release(&mut self, key: &[u8]) {
         self.release_to(key, 0);
     }
 
-    /// As above, of the newest ones, until the others have so many bytes at most.
+    /// Releases the newest operands unchanged, until the rest take at most `bytes` bytes.
     fn release_to(&mut self, key: &[u8], bytes: usize) {
         let bytes_of = |(_, value): &(Sequence, Vec<u8>)| value.len() + OPERAND_BYTES;
         let mut count = 0;

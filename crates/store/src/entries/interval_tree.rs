@@ -1,23 +1,26 @@
-//! Which deletion of a range is the newest where: a tree of bounds for each state that there was.
+//! A persistent interval tree: the newest range tombstone at each key, after each deletion.
 //! ```text
 //! deletions    0: [a ......... k)      1: [c ... e)
 //! state 0      a -> 0   k -> none
 //! state 1      a -> 0   c -> 1   e -> 0   k -> none          from each bound up to the next
 //! ```
-//! A later deletion is the newest in all of its range: it takes the place of the bounds within.
-//! Each state is a balanced tree (AVL) that shares all nodes with the state before but those on the
-//! way to the two new bounds.
+//! A later deletion is the newest in all of its range, so it replaces the bounds within. Each state
+//! is an AVL tree. It shares all nodes with the previous state except those on the paths to the two
+//! new bounds.
 //!
-//! What begins at a bound shows something, or nothing: all of it is deleted, and no entry was put
-//! there later. A node says so of its own bound, and whether any bound in its subtree shows
-//! something. So any number of neighbouring bounds that show nothing are passed at once.
+//! The interval from a bound to the next one may *show* something: it is not deleted, or has an
+//! entry newer than the deletion. Each node *marks* this for its own bound, and for all bounds of
+//! its subtree together. So a search passes any number of neighbouring bounds that show nothing at
+//! once.
 //!
-//! Invariants: bounds of a tree ascend, and neighbours have different deletions. A node never
-//! changes once it is told of, except that what showed nothing comes to show something. A bound is
-//! an end of a deletion, named by that deletion's number. While it is a bound, the newest deletion
-//! from there on never changes either. Nodes of the last state are exact. Nodes of an earlier state
-//! may say of more bounds that they show something. They never say "nothing" where a reader of that
-//! state sees an entry. Later entries are newer than the deletion that led to the next state.
+//! Invariants:
+//! - The bounds of a tree ascend, and neighbours have different deletions.
+//! - A published node never changes, except that marks are added.
+//! - A bound is an end of a deletion, named by that deletion's number. While it is a bound, the
+//!   newest deletion from there on never changes either.
+//! - Nodes of the last state have exact marks. Nodes of an earlier state may have too many. They
+//!   never lack one where a reader of that state sees an entry. Later entries are newer than the
+//!   deletion that led to the next state.
 
 use std::cmp::Ordering as Order;
 
@@ -25,11 +28,11 @@ use crate::cost;
 use crate::entries::append_list::AppendList;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A node, by its place in the list of nodes and 1. No node: `NONE`.
+/// A node's index in the list of nodes, plus 1. `NONE`: no node.
 pub(crate) type NodeId = u64;
 pub(crate) const NONE: NodeId = 0;
 
-/// One end of a deletion: twice its number, and 1 if it is the second one.
+/// An end of a deletion: twice the deletion's number, plus 1 for the upper end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bound(u64);
 
@@ -51,31 +54,30 @@ impl Bound {
     }
 }
 
-/// Bits of what names a node or a bound.
+/// Bits of a node's id, and of a bound.
 const ID_BITS: u32 = 40;
 const ID_MASK: u64 = (1 << ID_BITS) - 1;
 const REST_BITS: u32 = u64::BITS - ID_BITS;
 
-/// In the second word of a node: where the height begins, how much of it is the height, and what
-/// shows.
+/// Layout of a node's second word: offset and mask of the height, then the two marks.
 const HEIGHT_AT: u32 = 56;
 const HEIGHT_MASK: u64 = (1 << 6) - 1;
 const SHOWS: u64 = 1 << 62;
 const ANY_SHOWS: u64 = 1 << 63;
 
-/// A node in two words: left, low bits of the bound; right, high bits of the bound, height, what
-/// shows.
+/// A node in two words. First: left child, low bits of the bound. Second: right child, high bits of
+/// the bound, height, marks.
 #[derive(Default)]
 pub(crate) struct Packed([AtomicU64; 2]);
 
-/// A bound, and whether something may be seen between it and the next one.
+/// A bound, and whether its interval shows something.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     bound: Bound,
     shows: bool,
 }
 
-/// The sides of a node: the bounds before its own one, and those behind.
+/// The sides of a node: the bounds before its own, and those behind.
 pub(crate) const BEFORE: usize = 0;
 pub(crate) const BEHIND: usize = 1;
 type Sides = [NodeId; 2];
@@ -85,7 +87,7 @@ struct Node {
     sides: Sides,
     start: Start,
     height: u8,
-    /// Whether something shows from its bound on, or from one in its subtree.
+    /// Whether the node's bound, or any in its subtree, shows something.
     any_shows: bool,
 }
 
@@ -114,8 +116,7 @@ impl Packed {
         }
     }
 
-    /// Says of a node that something shows. Told to others by what the entry is told by: its
-    /// sequence number.
+    /// Adds marks to a node. The entry's sequence number publishes them to readers.
     fn mark(&self, flags: u64) {
         self.0[1].fetch_or(flags, Ordering::Relaxed);
     }
@@ -129,7 +130,7 @@ pub(crate) type Nodes = AppendList<Packed>;
 pub(crate) struct Around {
     pub(crate) at_or_before: Option<Bound>,
     pub(crate) behind: Option<Bound>,
-    /// Whether nothing shows between the two.
+    /// Whether the interval between the two shows nothing.
     pub(crate) shows_nothing: bool,
 }
 
@@ -142,7 +143,8 @@ fn any_shows(nodes: &Nodes, id: NodeId) -> bool {
     id != NONE && node_of(nodes, id).any_shows
 }
 
-/// What is around a key in the state of this root. `compare` tells how a bound's key lies to it.
+/// Finds the bounds around a key in the state with this root, in O(log n). `compare` orders a
+/// bound's key relative to that key.
 #[inline]
 pub(crate) fn around(nodes: &Nodes, root: NodeId, compare: impl Fn(Bound) -> Order) -> Around {
     let (mut around, mut at) = (Around::default(), root);
@@ -160,8 +162,9 @@ pub(crate) fn around(nodes: &Nodes, root: NodeId, compare: impl Fn(Bound) -> Ord
     around
 }
 
-/// The nearest bound to a key that shows something, in the state of this root. It is the first one
-/// behind the key, or the last one that is not behind it. `compare` as above.
+/// Finds the bound nearest to a key that shows something, in the state with this root. On the side
+/// `BEHIND` it lies behind the key; on the side `BEFORE`, at or before it. `compare` is as for
+/// `around`.
 pub(crate) fn shown(
     nodes: &Nodes,
     root: NodeId,
@@ -186,9 +189,9 @@ pub(crate) fn shown(
     Some(if start.shows { start.bound } else { nearest_shown(nodes, sides[side], side) })
 }
 
-/// Of a tree that lies on this side of a key, the nearest bound that shows something. Requires:
-/// there is one. (While a mark is being made, a node may have it before its children do. Even then
-/// no bound before the answer shows anything to this reader.)
+/// Returns the bound nearest to a key that shows something, of a subtree on one side of the key.
+/// Requires: there is one. (While a mark is being added, a node may have it before its children do.
+/// Even then no bound before the answer shows anything to this reader.)
 fn nearest_shown(nodes: &Nodes, mut id: NodeId, side: usize) -> Bound {
     loop {
         cost::step();
@@ -203,7 +206,7 @@ fn nearest_shown(nodes: &Nodes, mut id: NodeId, side: usize) -> Bound {
     }
 }
 
-/// The first bound of the state of this root.
+/// Returns the first bound of the state with this root.
 pub(crate) fn first(nodes: &Nodes, root: NodeId) -> Option<Bound> {
     let (mut first, mut at) = (None, root);
     while at != NONE {
@@ -214,8 +217,8 @@ pub(crate) fn first(nodes: &Nodes, root: NodeId) -> Option<Bound> {
     first
 }
 
-/// Notes that something shows from a bound on, which is the last one at or before a key. Requires:
-/// it is one of the last state, of which this is the root; `compare` as above.
+/// Marks the bound `target`, the last one at or before a key, as showing something. Requires: it is
+/// a bound of the last state, whose root this is. `compare` is as for `around`.
 pub(crate) fn mark(nodes: &Nodes, root: NodeId, target: Bound, compare: impl Fn(Bound) -> Order) {
     let mut at = root;
     loop {
@@ -231,43 +234,44 @@ pub(crate) fn mark(nodes: &Nodes, root: NodeId, target: Bound, compare: impl Fn(
     }
 }
 
-/// The next state on its way: nodes of states so far, and new ones.
+/// The next state under construction: the nodes so far, and new ones.
 pub(crate) struct Change<'a, 'k, B> {
     nodes: &'a Nodes,
-    /// Nodes of the states so far.
+    /// The number of nodes of all states so far.
     old_count: usize,
     made: &'a mut Vec<Node>,
     bounds: &'k B,
 }
 
-/// Memory for changes, one after the other.
+/// Memory that successive changes reuse.
 #[derive(Default)]
 pub(crate) struct Scratch(Vec<Node>);
 
-/// What lies behind the numbers of bounds.
+/// Resolves bounds to keys and to what shows.
 pub(crate) trait Bounds {
     fn key(&self, bound: Bound) -> &[u8];
 
-    /// Whether something in [from, until) shows, where what is deleted was so by the newest
-    /// deletion from this bound on.
+    /// Whether [from, until) shows something. Requires: the newest deletion there is that from
+    /// `bound` on.
     fn shows(&self, bound: Bound, from: &[u8], until: &[u8]) -> bool;
 
-    /// The same, up to the end of all keys if there is no `until`.
+    /// Does the same for [from, key of `until`). Without `until`, the keys to the end always show
+    /// something.
     fn shows_up_to(&self, bound: Bound, from: &[u8], until: Option<Bound>) -> bool {
         until.is_none_or(|until| self.shows(bound, from, self.key(until)))
     }
 }
 
-/// A state, and how many nodes there are with it.
+/// A state, and the number of nodes up to it.
 pub(crate) struct State {
     pub(crate) root: NodeId,
     pub(crate) node_count: usize,
-    /// The bound whose deletion was the newest at the end of the new one.
+    /// The bound whose deletion is the newest from the end of the new one on.
     pub(crate) under: Option<Bound>,
 }
 
-/// The state in which the deletion of [from, to) with this number is the newest. Requires: from <
-/// to; no other thread makes one, or marks.
+/// Builds the state in which deletion number `delete`, of [from, to), is the newest in its range.
+/// Takes O(log n). Requires: from < to; no other thread builds a state or adds marks.
 pub(crate) fn assign<B: Bounds>(
     nodes: &Nodes,
     (root, old_count): (NodeId, usize),
@@ -287,7 +291,7 @@ pub(crate) fn assign<B: Bounds>(
         let shows = under.is_none_or(|last| last.shows && bounds.shows_up_to(last.bound, to, next));
         behind = change.join([NONE, behind], Start { bound, shows });
     }
-    // What is newer than the new deletion comes later.
+    // Entries newer than the new deletion come later.
     let start = Start { bound: Bound::from_of(delete), shows: false };
     let root = change.join([before, behind], start);
     let mut node_count = old_count;
@@ -295,7 +299,7 @@ pub(crate) fn assign<B: Bounds>(
     State { root, node_count, under: under.map(|last| last.bound) }
 }
 
-/// The same sides, but for one.
+/// Returns the sides with one replaced.
 fn with(mut sides: Sides, side: usize, id: NodeId) -> Sides {
     sides[side] = id;
     sides
@@ -325,9 +329,9 @@ impl<B: Bounds> Change<'_, '_, B> {
         (self.old_count + self.made.len()) as NodeId
     }
 
-    /// The bounds before a key, which cuts the interval of the last one unless a bound is there
-    /// already. What that interval showed may lie behind the key: then the last bound shows
-    /// nothing.
+    /// Ends the interval of the last bound before `key` at that key, unless a bound is there
+    /// already. If what the interval showed lies behind the key, the last bound loses its mark.
+    /// Returns the bounds before `key`.
     fn cut_last(&mut self, before: NodeId, rest: NodeId, key: &[u8]) -> NodeId {
         let is_cut = self.first(rest).is_none_or(|next| self.bounds.key(next) != key);
         let Some(last) = self.end(before, BEHIND).filter(|last| last.shows && is_cut) else {
@@ -339,7 +343,7 @@ impl<B: Bounds> Change<'_, '_, B> {
         }
     }
 
-    /// The same bounds, but nothing shows from the last one on. Requires: there is one.
+    /// Returns the same bounds, without the mark of the last one. Requires: there is a bound.
     fn hide_last(&mut self, id: NodeId) -> NodeId {
         let Node { sides: [left, right], start, .. } = self.node(id);
         if right == NONE {
@@ -349,7 +353,7 @@ impl<B: Bounds> Change<'_, '_, B> {
         self.make([left, right], start)
     }
 
-    /// The bounds of both sides, and one between them, as a tree. Requires: they ascend.
+    /// Joins two trees with a bound between them. Requires: the bounds ascend.
     fn join(&mut self, sides: Sides, start: Start) -> NodeId {
         let Some(high) = self.too_high(sides) else { return self.make(sides, start) };
         let (node, low) = (self.node(sides[high]), 1 - high);
@@ -357,7 +361,7 @@ impl<B: Bounds> Change<'_, '_, B> {
         self.balance(with(node.sides, low, joined), node.start)
     }
 
-    /// A node whose sides differ by two at most in height.
+    /// Makes a balanced tree of sides whose heights differ by at most two.
     fn balance(&mut self, sides: Sides, start: Start) -> NodeId {
         let Some(high) = self.too_high(sides) else { return self.make(sides, start) };
         let (node, low) = (self.node(sides[high]), 1 - high);
@@ -372,13 +376,13 @@ impl<B: Bounds> Change<'_, '_, B> {
         self.make(with([other; 2], high, outer), middle.start)
     }
 
-    /// The side that is higher than the other one by two or more.
+    /// Returns the side that is higher than the other by two or more.
     fn too_high(&self, sides: Sides) -> Option<usize> {
         let heights = sides.map(|side| self.height(side));
         [BEFORE, BEHIND].into_iter().find(|&side| heights[side] > heights[1 - side] + 1)
     }
 
-    /// The bounds before a key, and the others.
+    /// Splits a tree into the bounds before a key, and the others.
     fn split(&mut self, id: NodeId, key: &[u8]) -> (NodeId, NodeId) {
         if id == NONE {
             return (NONE, NONE);
@@ -396,7 +400,7 @@ impl<B: Bounds> Change<'_, '_, B> {
         self.end(id, BEFORE).map(|first| first.bound)
     }
 
-    /// The first bound of a tree, or the last one.
+    /// Returns the first or the last bound of a tree.
     fn end(&self, mut id: NodeId, side: usize) -> Option<Start> {
         let mut end = None;
         while id != NONE {
@@ -406,7 +410,7 @@ impl<B: Bounds> Change<'_, '_, B> {
         end
     }
 
-    /// Adds the new nodes of a tree to the list; others that were made on the way are forgotten.
+    /// Appends the new nodes of a tree to the list. Other nodes that the change made are discarded.
     fn keep(&mut self, id: NodeId, count: &mut usize) -> NodeId {
         if id as usize <= self.old_count {
             return id;

@@ -1,9 +1,9 @@
-//! A range of keys: what a scan gives, a merge rewrites, a part of the filter answers for.
+//! A range of keys: what a scan returns, a merge rewrites, or a part of the filter covers.
 //! ```text
 //! keys        ...  c  |  d  f  m  |  p  ...
-//! [d, p)              from        to             to: None, there is no end
+//! [d, p)              from        to             to: `None`, unbounded
 //! ```
-//! Invariant: `from` is in the range, `to` is not.
+//! Invariant: `from` is inclusive, `to` is exclusive.
 
 use std::ops::{
     Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
@@ -13,9 +13,9 @@ use trommel_filters::KeyRange;
 
 use crate::entries::keys::successor;
 
-/// A range of keys, from an included one to an excluded one. Every range of the standard library
-/// becomes one where a store takes bounds: `"a".."b"`, `"a"..="b"`, `"a"..`, `..`, or a pair of
-/// [`Bound`]s. [`KeyBounds::prefix`] has no form there.
+/// A range of keys, from an inclusive key to an exclusive one. A store accepts every range of the
+/// standard library for it: `"a".."b"`, `"a"..="b"`, `"a"..`, `..`, or a pair of [`Bound`]s.
+/// [`KeyBounds::prefix`] has no such form.
 ///
 /// ```
 /// use trommel::KeyBounds;
@@ -28,7 +28,7 @@ use crate::entries::keys::successor;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyBounds {
     pub(crate) from: Vec<u8>,
-    /// None: no key is beyond it.
+    /// `None`: unbounded.
     pub(crate) to: Option<Vec<u8>>,
 }
 
@@ -64,10 +64,11 @@ impl From<&KeyBounds> for KeyBounds {
 }
 
 impl KeyBounds {
-    /// The keys that begin with some bytes; of no bytes: all keys.
+    /// The keys with a prefix. An empty prefix: all keys.
     pub fn prefix(prefix: impl AsRef<[u8]>) -> Self {
         let from = prefix.as_ref().to_vec();
-        // The first key behind all of them: 0xff has no byte above it, so the one before it grows.
+        // The end is the least key behind the prefix: the last byte below 0xff grows by one, and
+        // all 0xff bytes behind it go.
         let to = from.iter().rposition(|&byte| byte != 0xff).map(|last| {
             let mut end = from[..=last].to_vec();
             end[last] += 1;
@@ -76,18 +77,18 @@ impl KeyBounds {
         KeyBounds { from, to }
     }
 
-    /// The least key that can be in it.
+    /// The inclusive lower bound.
     pub fn start(&self) -> &[u8] {
         &self.from
     }
 
-    /// The least key behind it; None: no key is.
+    /// The exclusive upper bound. `None`: unbounded.
     pub fn end(&self) -> Option<&[u8]> {
         self.to.as_deref()
     }
 
-    /// The same keys, as an included lower bound and an excluded end: the key after k is k and a
-    /// zero.
+    /// Converts a standard range to an inclusive start and an exclusive end. The successor of a key
+    /// is the key and a zero byte.
     fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> Self {
         let after = |key: &K| successor(key.as_ref());
         let from = match bounds.start_bound() {
@@ -103,7 +104,7 @@ impl KeyBounds {
         KeyBounds { from, to }
     }
 
-    /// As a closed range, which may hold one key more. None: no key can lie in it.
+    /// Converts to a closed range, which may contain one more key. `None`: the range is empty.
     pub(crate) fn closed(&self) -> Option<KeyRange<'_>> {
         if !self.ends_after(&self.from) {
             return None;
@@ -111,7 +112,8 @@ impl KeyBounds {
         KeyRange::new(&self.from, self.upper())
     }
 
-    /// A key that no key in the range is behind: the last one before k and a zero is k.
+    /// Returns an inclusive upper bound: k if the range ends before k and a zero byte, else its
+    /// end.
     #[inline]
     pub(crate) fn upper(&self) -> Option<&[u8]> {
         self.to.as_deref().map(|to| to.strip_suffix(&[0]).unwrap_or(to))
@@ -126,7 +128,7 @@ impl KeyBounds {
         key.clone_into(self.to.get_or_insert_default());
     }
 
-    /// Becomes another range, in the memory of the one before it.
+    /// Replaces the range, and reuses its memory.
     pub(crate) fn set(&mut self, from: &[u8], to: Option<&[u8]>) {
         from.clone_into(&mut self.from);
         match to {
@@ -135,7 +137,7 @@ impl KeyBounds {
         }
     }
 
-    /// All keys.
+    /// The range of all keys.
     pub fn all() -> Self {
         KeyBounds::default()
     }
@@ -150,18 +152,19 @@ impl KeyBounds {
         self.to.as_deref().is_none_or(|to| key < to)
     }
 
-    /// Whether a key is in it.
+    /// Whether a key is in the range.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
         *self.from <= *key && self.ends_after(key)
     }
 
-    /// The range behind this one; None: there are no such keys.
+    /// Returns the range behind this one. `None`: this one is unbounded.
     pub(crate) fn behind(&self) -> Option<KeyBounds> {
         self.to.clone().map(|from| KeyBounds { from, to: None })
     }
 
-    /// What `outer` has before and behind this range. Requires: it has all of this one.
+    /// Returns the parts of `outer` before and behind this range. Requires: `outer` contains this
+    /// range.
     pub(crate) fn beside(&self, outer: &KeyBounds) -> Vec<KeyBounds> {
         let before = KeyBounds { from: outer.from.clone(), to: Some(self.from.clone()) };
         let behind = self.to.clone().map(|from| KeyBounds { from, to: outer.to.clone() });
@@ -169,7 +172,7 @@ impl KeyBounds {
         [Some(before), behind].into_iter().flatten().filter(has_keys).collect()
     }
 
-    /// The ranges that begin at the first key and at each of `cuts`, which ascend.
+    /// Splits all keys at `cuts`, which ascend.
     pub(crate) fn between(cuts: &[Vec<u8>]) -> impl Iterator<Item = KeyBounds> + '_ {
         let from = |place: usize| place.checked_sub(1).map_or_else(Vec::new, |at| cuts[at].clone());
         (0..=cuts.len())

@@ -1,16 +1,16 @@
-//! Keys, compared many bytes at a time.
+//! Keys: comparison by words, common prefixes, successors.
 //! ```text
 //! key_head        "drum"            -> 0x6472756d_00000000
 //! common_prefix   "drum", "drone"   -> 2
 //! successor       "drum"            -> "drum\0"
-//! first_not       keys before "drum" -> where the others begin
+//! first_not       keys before "drum" -> index of the first other key
 //! ```
-//! Invariant: heads order keys as far as they go: a less head is a less key, equal heads say
-//! nothing.
+//! Invariant: a lesser head means a lesser key. Equal heads decide nothing.
 
 use std::ops::Range;
 
-/// The first eight bytes as a number; zeros follow a key that is shorter.
+/// Returns the first eight bytes of a key as a big-endian number. Shorter keys are padded with
+/// zeros.
 #[inline]
 pub(crate) fn key_head(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
@@ -23,7 +23,7 @@ pub(crate) fn key_head(key: &[u8]) -> u64 {
     }
 }
 
-/// How many bytes `a` and `b` have in common from the start.
+/// Returns the length of the common prefix of `a` and `b`.
 #[inline]
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let len = a.len().min(b.len());
@@ -43,8 +43,8 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     at
 }
 
-/// The first of these places that does not come before something. Requires: those that do precede
-/// the others.
+/// Bisects: returns the first place that is not before the target. Requires: places that are before
+/// it precede the others.
 #[inline]
 pub(crate) fn first_not(places: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let Range { start: mut low, end: mut high } = places;
@@ -55,7 +55,7 @@ pub(crate) fn first_not(places: Range<usize>, is_before: impl Fn(usize) -> bool)
     low
 }
 
-/// The first key after `key`.
+/// Returns the least key after `key`.
 pub(crate) fn successor(key: &[u8]) -> Vec<u8> {
     let mut after = Vec::with_capacity(key.len() + 1);
     after.extend_from_slice(key);

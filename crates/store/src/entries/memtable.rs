@@ -1,4 +1,4 @@
-//! The newest entries, in memory.
+//! The memtable: the newest entries, in memory.
 //! ```text
 //! insert -> Bloom bits -> skip list        get -> Bloom bits --no--> nothing
 //!                                                      \-maybe-> skip list -> value
@@ -13,7 +13,7 @@ use crate::entries::skiplist::{ListCursor, SkipList};
 use crate::entries::value::Value;
 use crate::sync::Arc;
 
-/// An entry that was looked up.
+/// The result of a lookup.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     pub(crate) sequence: Sequence,
@@ -22,52 +22,54 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// What was found of a key, unless a deletion of a range around it is newer.
+    /// Replaces what was found for a key by a range tombstone that covers the key, if that is
+    /// newer.
     pub(crate) fn or_deleted(found: Option<Found>, deleted: Sequence) -> Option<Found> {
         let gone = || Found { sequence: deleted, kind: Kind::DeleteRange, value: Value::empty() };
         Some(found.filter(|found| found.sequence > deleted).unwrap_or_else(gone))
     }
 }
 
-/// A sorted set of entries, with deletions of ranges beside them, that grows until it is flushed.
+/// A sorted set of entries that grows until it is flushed. Range tombstones are kept beside them.
 pub(crate) struct Memtable {
     bloom: Bloom,
     list: Arc<SkipList>,
     ranges: MemtableRanges,
 }
 
-/// How large the memtables of a store become.
+/// The expected size of a store's memtables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemtableSize {
     expected_bytes: usize,
-    /// Whether there are many, most of which never fill.
+    /// Whether there are many memtables, most of which never fill.
     is_of_many: bool,
 }
 
 impl MemtableSize {
-    /// About so many bytes.
+    /// Memtables of about `expected_bytes` bytes.
     pub(crate) fn of(expected_bytes: usize) -> Self {
         MemtableSize { expected_bytes, is_of_many: false }
     }
 
-    /// The bytes that are expected.
+    /// The expected size in bytes.
     pub(crate) fn expected_bytes(self) -> usize {
         self.expected_bytes
     }
 
-    /// At most so many, where many stores share the memory.
+    /// Memtables of at most `expected_bytes` bytes, in many stores that share the memory.
     pub(crate) fn of_many(expected_bytes: usize) -> Self {
         MemtableSize { expected_bytes, is_of_many: true }
     }
 }
 
 impl Memtable {
-    /// An empty memtable that expects about so many bytes. It takes more, with a weaker Bloom.
+    /// Creates an empty memtable that expects about `expected_bytes` bytes. It accepts more, but
+    /// then its Bloom filter has more false positives.
     pub(crate) fn new(expected_bytes: usize) -> Self {
         Memtable::sized(MemtableSize::of(expected_bytes))
     }
 
-    /// As above.
+    /// Creates an empty memtable of this size.
     pub(crate) fn sized(size: MemtableSize) -> Self {
         let MemtableSize { expected_bytes, is_of_many } = size;
         Memtable {
@@ -80,10 +82,11 @@ impl Memtable {
         }
     }
 
-    /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: no entry with
-    /// this key and sequence number is there. A deleted range is not empty. Its deletion, and every
-    /// entry after the first such deletion, is newer than everything that is there. Readers go on;
-    /// of several writers each waits for the one before.
+    /// Adds an entry, or a deletion of the range from `key` up to `value`.
+    ///
+    /// Requires: no entry with this key and sequence number exists. A deleted range is not empty. A
+    /// range deletion, and every entry after the first one, is newer than everything in the
+    /// memtable. Readers are not blocked; writers take turns.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         if kind == Kind::DeleteRange {
             let has_newer =
@@ -92,7 +95,7 @@ impl Memtable {
         }
         self.bloom.add(key);
         let entry = Entry { key, sequence, kind, value };
-        // Scans go by sequence numbers past what was deleted.
+        // Scans use sequence numbers to skip deleted entries.
         if self.ranges.is_empty() {
             self.list.insert(&entry);
         } else {
@@ -101,8 +104,7 @@ impl Memtable {
         }
     }
 
-    /// Adds entries one after the other; it takes less time for many than for one. Requires: as for
-    /// each.
+    /// Adds entries in order, faster than one by one. Requires: as `insert`, for each entry.
     pub(crate) fn insert_all(&self, entries: &[Entry<'_>]) {
         let are_plain = || entries.iter().all(|entry| entry.kind != Kind::DeleteRange);
         if entries.len() == 1 || !self.ranges.is_empty() || !are_plain() {
@@ -115,8 +117,8 @@ impl Memtable {
         self.list.insert_all(entries);
     }
 
-    /// The newest entry of `key` with a sequence number of at most `at`, or the deletion of a range
-    /// around it that is newer.
+    /// Returns the newest entry of `key` with a sequence number of at most `at`. If a range
+    /// tombstone that covers the key and is visible at `at` is newer, returns that.
     #[inline]
     pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
         let found = self.find(key, at);
@@ -126,24 +128,24 @@ impl Memtable {
         }
     }
 
-    /// Asks for the memory of what tells first whether it has a key.
+    /// Prefetches the Bloom bits that a lookup of `key` reads first.
     #[inline]
     pub(crate) fn ask_for(&self, key: &[u8]) {
         self.bloom.ask_for(key);
     }
 
-    /// Asks for memory that an entry of a key will be noted in.
+    /// Prefetches the Bloom bits that an insert of `key` sets.
     #[inline]
     pub(crate) fn ask_for_insert(&self, key: &[u8]) {
         self.bloom.ask_for_insert(key);
     }
 
-    /// False: it has no entry of the key.
+    /// False: the memtable has no entry of the key.
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
         self.bloom.may_contain(key)
     }
 
-    /// The number of a key's newest entry with at most this one.
+    /// Returns the sequence number of the newest entry of `key` with a number of at most `at`.
     pub(crate) fn find_number(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         self.list.find(key, at).map(|(sequence, ..)| sequence)
     }
@@ -157,32 +159,32 @@ impl Memtable {
         Some(Found { sequence, kind, value: Value::in_memtable(held) })
     }
 
-    /// The memory that the entries, the deleted ranges and the Bloom take.
+    /// The memory of entries, range tombstones and the Bloom filter, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         self.list.size_bytes() + self.bloom.size_bytes() + self.ranges.size_bytes()
     }
 
-    /// The deletions of ranges.
+    /// The range tombstones.
     pub(crate) fn ranges(&self) -> &MemtableRanges {
         &self.ranges
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Whether nothing was written to it.
+    /// Whether nothing was written to the memtable.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0 && self.ranges.is_empty()
     }
 
-    /// All entries in order, where they are; deletions of ranges are apart.
+    /// Returns all entries in order, borrowed. Range tombstones are not among them.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         self.list.entries()
     }
 
-    /// A cursor at no entry. It sees what is added later, and keeps the entries alive.
+    /// Returns a cursor at no entry. It sees later inserts, and keeps the entries alive.
     pub(crate) fn cursor(&self) -> ListCursor {
         ListCursor::new(Arc::clone(&self.list))
     }

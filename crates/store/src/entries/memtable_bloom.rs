@@ -1,13 +1,14 @@
-//! The Bloom of a memtable: what tells most misses before the skip list is searched.
+//! The Bloom filter of a memtable, which answers most misses without a search of the skip list.
 //! ```text
-//! first    as many lines as the buffer is expected to need, up to a limit
-//! later    [ several times all before ][ ...         each is made when those before it are full
+//! first    the lines that the expected size needs, up to a limit
+//! later    [ several times all before ][ ...         each made when those before it are full
 //! ```
-//! A buffer of gigabytes would else have its Bloom made at once, for every memtable and log, though
-//! it may never fill. Where there are many memtables, nothing is made before the first key, and
+//! A write buffer of gigabytes may never fill. So its filter is not allocated at once for every
+//! memtable and log. Where there are many memtables, nothing is allocated before the first key, and
 //! little with it.
 //!
-//! Invariant: a key's bits are set in the newest part before its entry is linked; parts stay.
+//! Invariant: a key's bits are set in the newest part before its entry is linked. Parts are never
+//! removed.
 
 use std::sync::OnceLock;
 
@@ -15,63 +16,63 @@ use trommel_filters::{HashUse, hash_key, prefetch_at};
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
-/// A cache line of bits.
+/// One cache line of bits.
 #[repr(align(64))]
 #[derive(Default)]
 struct Line([AtomicU64; 8]);
 
 const BITS_PER_ENTRY: usize = 10;
-/// What an entry is guessed to take, to guess how many there will be.
+/// Estimated size of an entry in bytes, from which the number of entries is estimated.
 pub(crate) const ENTRY_BYTES: usize = 64;
-/// The Bloom takes at most one byte for so many bytes of entries.
+/// Bytes of entries for each byte of the filter, at least.
 const SHARE: usize = 16;
-/// Each probe takes nine bits of the hash: six fit beside those that choose the line.
+/// Each probe takes nine bits of the hash. Six probes fit beside the bits that select the line.
 const PROBES: u32 = 6;
-/// How a Bloom grows with its memtable.
+/// How a filter grows with its memtable.
 #[derive(Clone, Copy)]
 pub(crate) struct Growth {
-    /// What is made first, at most.
+    /// Maximum bytes of the first part.
     pub(crate) first_bytes_max: usize,
-    /// Each part makes the whole so many times as large. A miss asks all of them.
+    /// Each new part multiplies the filter's size by this factor. A miss probes all parts.
     factor: usize,
 }
 
 impl Growth {
-    /// Few are larger.
+    /// For few memtables. Few filters outgrow the first part.
     pub(crate) const OF_ONE: Growth = Growth { first_bytes_max: 16 << 20, factor: 2 };
-    /// Where many stores have a memtable each, most of which never fill.
+    /// For many stores with a memtable each, most of which never fill.
     pub(crate) const OF_MANY: Growth = Growth { first_bytes_max: 1 << 10, factor: 16 };
 }
 
-/// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others
-/// read.
+/// A blocked Bloom filter: a key's bits lie in one cache line of each part. Bits are set while
+/// others read.
 pub(crate) struct Bloom {
-    /// None: there are no keys.
+    /// Allocated with the first key.
     parts: OnceLock<Parts>,
-    /// How many lines the first part has.
+    /// Lines of the first part.
     line_count: usize,
-    /// How many lines all parts may have.
+    /// Maximum lines of all parts.
     line_count_max: usize,
     factor: usize,
     size_bytes: AtomicUsize,
-    /// How many later parts there are. Of this and the next two the writer alone knows.
+    /// Number of later parts that exist. Only the writer uses this and the next two fields.
     made: AtomicUsize,
-    /// How many keys were added, if there may be later parts.
+    /// Number of keys, counted only if there may be later parts.
     keys: AtomicU64,
-    /// How many there may be in the parts that there are.
+    /// Number of keys that the existing parts have room for.
     room: AtomicU64,
 }
 
 struct Parts {
     first: Part,
-    /// What a large buffer needs when it fills, one after the other.
+    /// Further parts for a large memtable, allocated in turn as it fills.
     later: Box<[OnceLock<Part>]>,
 }
 
 struct Part(Box<[Line]>);
 
 impl Bloom {
-    /// For a memtable that expects about so many bytes.
+    /// Creates the filter of a memtable that expects about `expected_bytes` bytes.
     pub(crate) fn new(expected_bytes: usize, growth: Growth) -> Self {
         let entry_count = expected_bytes / ENTRY_BYTES;
         let bytes = (entry_count * BITS_PER_ENTRY / 8).min(expected_bytes / SHARE);
@@ -88,7 +89,7 @@ impl Bloom {
         }
     }
 
-    /// Makes the first part now.
+    /// Allocates the first part now.
     pub(crate) fn made(self) -> Self {
         self.parts();
         self
@@ -106,7 +107,7 @@ impl Bloom {
         })
     }
 
-    /// So many lines were made; there are so many in all.
+    /// Records that `lines` lines were allocated, which makes `all` in total.
     fn note_made(&self, lines: usize, all: usize) {
         self.size_bytes.fetch_add(lines * size_of::<Line>(), Ordering::Relaxed);
         let room = match all < self.line_count_max {
@@ -116,7 +117,7 @@ impl Bloom {
         self.room.store(room, Ordering::Relaxed);
     }
 
-    /// Requires: no other thread adds meanwhile.
+    /// Adds a key. Requires: no other thread adds at the same time.
     pub(crate) fn add(&self, key: &[u8]) {
         let hash = hash_key(key, HashUse::Memtable);
         let parts = self.parts();
@@ -131,7 +132,7 @@ impl Bloom {
         parts.first.may_contain(hash) || parts.made_later().any(|part| part.may_contain(hash))
     }
 
-    /// Asks for the memory that the first part has for a key.
+    /// Prefetches the line of the first part for a key.
     #[inline]
     pub(crate) fn ask_for(&self, key: &[u8]) {
         if let Some(parts) = self.parts.get() {
@@ -139,7 +140,7 @@ impl Bloom {
         }
     }
 
-    /// Asks for the memory that a key will be added to.
+    /// Prefetches the line that a key will be added to.
     #[inline]
     pub(crate) fn ask_for_insert(&self, key: &[u8]) {
         if let Some(parts) = self.parts.get() {
@@ -151,7 +152,7 @@ impl Bloom {
         self.size_bytes.load(Ordering::Relaxed)
     }
 
-    /// The part of one key more.
+    /// Counts one more key, and returns the part that it is added to.
     #[inline]
     fn part_with_room<'p>(&self, parts: &'p Parts) -> &'p Part {
         let before = self.keys.load(Ordering::Relaxed);
@@ -204,7 +205,7 @@ impl Part {
         prefetch_at(std::ptr::from_ref(self.line(hash)).cast(), 1);
     }
 
-    /// The word and the bit of each probe.
+    /// Returns the word and the bit of each probe.
     #[inline]
     fn probes(hash: u64) -> impl Iterator<Item = (usize, u64)> {
         (0..PROBES).map(move |probe| {
@@ -231,7 +232,7 @@ impl Part {
 mod tests {
     use super::*;
 
-    #[test] // 64 GiB took 1.3 GiB for every memtable before anything was written.
+    #[test] // 64 GiB used to allocate 1.3 GiB for every memtable before anything was written.
     fn a_bloom_takes_memory_as_its_memtable_fills() {
         for (bytes, parts, all) in [(2u64 << 30, 2, 5 << 23), (64 << 30, 7, 5 << 28)] {
             // The second one is beyond 32 bits.
@@ -267,7 +268,7 @@ mod tests {
         }
     }
 
-    #[test] // Eleven parts were asked for what is not there.
+    #[test] // A miss used to probe eleven parts.
     fn of_many_blooms_each_has_few_parts() {
         let bloom = Bloom::new(64 << 20, Growth::OF_MANY);
         let (keys, mut sizes) = (300_000u64, Vec::new());

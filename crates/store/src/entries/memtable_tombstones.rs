@@ -1,16 +1,17 @@
-//! Deletions of ranges that are not flushed yet.
+//! The range tombstones of a memtable.
 //! ```text
-//! deletes   0     1     2     as written, each with the state that it led to (interval_tree.rs)
-//! reader    at 17: the last one not newer -> its state -> the newest deletion around a key, and
-//!           how far it is the newest
+//! deletes   0     1     2     in order of writing, each with its state (interval_tree.rs)
+//! reader    at 17: the last deletion up to 17 -> its state -> the newest deletion of a key,
+//!           and the interval in which it is the newest
 //! ```
-//! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any
+//! A deletion takes O(log n) to add, whatever it overlaps. So does a lookup of a key at any
 //! sequence number. O(log n) also finds how far the keys around one are deleted and not written
-//! again, however many deletions lie side by side there. Readers take no lock; without deletions
-//! they pay one load.
+//! again, even over many adjacent deletions. Readers take no lock; without deletions a lookup costs
+//! one load.
 //!
-//! Invariants: sequence numbers ascend. A deletion is here before its sequence number is published.
-//! An entry that is newer than the deletion around it is noted before the entry's number is.
+//! Invariants: sequence numbers ascend. A deletion is added before its sequence number is
+//! published. An entry newer than the deletion that covers it is noted before the entry's number is
+//! published.
 
 use crate::cost;
 use crate::entries::append_list::AppendList;
@@ -21,14 +22,14 @@ use crate::entries::interval_tree::{
 use crate::entries::tombstones::{RangeDelete, RangeTombstones, Stretch};
 use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, lock};
 
-/// A deletion as it was written, and the state that it led to.
+/// A deletion as it was written, and the state after it.
 struct Delete {
-    /// The first key, then the one behind the last.
+    /// The first key, then the exclusive end.
     keys: Box<[u8]>,
     from_len: u32,
     sequence: Sequence,
     root: NodeId,
-    /// The number of the one that is the newest behind its end, as of this state.
+    /// The number of the deletion that is the newest behind the end of this one, in this state.
     under: Option<usize>,
 }
 
@@ -42,16 +43,16 @@ impl Delete {
     }
 }
 
-/// What the one writer alone touches.
+/// What the single writer alone uses.
 #[derive(Default)]
 struct Writing {
     node_count: usize,
     scratch: Scratch,
 }
 
-/// The deletions of ranges of a memtable.
+/// The range tombstones of a memtable.
 pub(crate) struct MemtableRanges {
-    /// So many are told of.
+    /// The number of published deletions.
     count: AtomicUsize,
     size_bytes: AtomicUsize,
     deletes: AppendList<OnceLock<Delete>>,
@@ -59,7 +60,7 @@ pub(crate) struct MemtableRanges {
     writing: Mutex<Writing>,
 }
 
-/// The deletions that a reader at one sequence number sees. Means nothing in another memtable.
+/// The deletions that a reader at one sequence number sees. Valid for its own memtable only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RangesAt(NodeId);
 
@@ -74,9 +75,9 @@ impl MemtableRanges {
         }
     }
 
-    /// Adds a deletion of [from, to). `has_newer` tells whether the memtable has an entry in [from,
-    /// until) that is newer than a number. Requires: from < to; it is newer than all that was
-    /// written to the memtable.
+    /// Adds a deletion of [from, to). `has_newer` tells whether the memtable has an entry in a
+    /// range that is newer than a number. Requires: from < to; the deletion is newer than
+    /// everything in the memtable.
     pub(crate) fn insert(
         &self,
         from: &[u8],
@@ -129,16 +130,17 @@ impl MemtableRanges {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// The newest deletion with a sequence number of at most `at` that is in force for a key.
+    /// Returns the newest deletion that covers a key, of those with a sequence number of at most
+    /// `at`.
     #[inline]
     pub(crate) fn covering_tombstone(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if self.is_empty() { None } else { self.newest(self.around(self.at(at)?, key)) }
     }
 
-    /// What is seen at a sequence number. None: nothing is deleted.
+    /// Returns the state that a reader at `at` sees, in O(log n). `None`: nothing is deleted.
     pub(crate) fn at(&self, at: Sequence) -> Option<RangesAt> {
         let (mut low, mut high) = (0, self.count.load(Ordering::Acquire));
-        // Most ask for the newest.
+        // Most readers want the newest state.
         let mut middle = high.checked_sub(1)?;
         while low < high {
             cost::step();
@@ -153,7 +155,7 @@ impl MemtableRanges {
         Some(RangesAt(self.delete(last).root))
     }
 
-    /// The keys around one for which the same deletion is the newest.
+    /// Returns the keys around one that have the same newest deletion.
     pub(crate) fn stretch(&self, at: RangesAt, key: &[u8]) -> Stretch<'_> {
         let around = self.around(at, key);
         Stretch {
@@ -163,15 +165,15 @@ impl MemtableRanges {
         }
     }
 
-    /// Whether an entry may be newer than the deletion around a key, among the keys for which that
-    /// is the newest.
+    /// Returns whether the keys around one that have the same newest deletion may include an entry
+    /// newer than it.
     pub(crate) fn shows(&self, at: RangesAt, key: &[u8]) -> bool {
         !self.around(at, key).shows_nothing
     }
 
-    /// The first key behind the deleted keys around one that were not written again. If entries may
-    /// be newer than the deletion around the key: the first key behind those for which that
-    /// deletion is the newest. Requires: the key is deleted.
+    /// Returns the end of the hidden keys around one: those that are deleted and not written again.
+    /// If entries may be newer than the deletion that covers the key, returns the end of that
+    /// deletion's stretch. Requires: the key is deleted.
     pub(crate) fn hidden_until(&self, at: RangesAt, key: &[u8]) -> &[u8] {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
@@ -182,7 +184,7 @@ impl MemtableRanges {
         self.key(until.expect("what is deleted ends somewhere"))
     }
 
-    /// The first of those keys.
+    /// Returns the first of the keys that `hidden_until` ends.
     pub(crate) fn hidden_from(&self, at: RangesAt, key: &[u8]) -> &[u8] {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
@@ -191,7 +193,7 @@ impl MemtableRanges {
             false => around.at_or_before,
         };
         let from = match shown {
-            // Or meanwhile something was put there that is not seen.
+            // Meanwhile an entry may have been put there, which this reader does not see.
             shown if shown == around.at_or_before => shown,
             Some(shown) => self.around(at, self.key(shown)).behind,
             None => interval_tree::first(&self.nodes, at.0),
@@ -199,8 +201,7 @@ impl MemtableRanges {
         self.key(from.expect("what is deleted begins somewhere"))
     }
 
-    /// The first deletion. All that was written to older memtables is older. Requires: there is
-    /// one.
+    /// Returns the first deletion. Everything in older memtables is older. Requires: there is one.
     pub(crate) fn first(&self) -> Sequence {
         self.delete(0).sequence
     }
@@ -216,14 +217,15 @@ impl MemtableRanges {
         Some(self.delete(number).sequence)
     }
 
-    /// The number of the newest deletion from a bound on, in all states that have the bound.
+    /// Returns the number of the newest deletion from a bound on. It is the same in all states with
+    /// that bound.
     #[inline]
     fn newest_from(&self, bound: Bound) -> Option<usize> {
         let number = bound.delete();
         if bound.is_to() { self.delete(number).under } else { Some(number) }
     }
 
-    /// Requires: it is told of, or no other thread is writing.
+    /// Requires: the deletion is published, or the caller is the writer.
     #[inline]
     fn delete(&self, number: usize) -> &Delete {
         self.deletes.get(number).get().expect("a deletion that was written")
@@ -235,7 +237,7 @@ impl MemtableRanges {
         if bound.is_to() { delete.to() } else { delete.from() }
     }
 
-    /// Each deletion as it was written.
+    /// Returns the deletions in order of writing.
     pub(crate) fn written(&self) -> impl Iterator<Item = RangeDelete<'_>> {
         let deletes = (0..self.count.load(Ordering::Acquire)).map(|number| self.delete(number));
         deletes.map(|delete| RangeDelete {
@@ -245,7 +247,7 @@ impl MemtableRanges {
         })
     }
 
-    /// What readers at one of these ascending numbers, or at a later one, see of all; as one list.
+    /// Returns, as one list, what readers at one of these ascending numbers or later see.
     pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
         RangeTombstones::visible_at(self.written(), snapshots)
     }
@@ -255,7 +257,7 @@ impl MemtableRanges {
     }
 }
 
-/// What was written, as the adding of a deletion asks for it.
+/// What `interval_tree::assign` needs to know of the deletions and entries so far.
 struct Written<'a, F> {
     ranges: &'a MemtableRanges,
     has_newer: F,
@@ -296,7 +298,7 @@ mod tests {
         prop::collection::vec(one, 0..14)
     }
 
-    /// Their sequence numbers: 10, 20, ...
+    /// Adds the deletions with sequence numbers 10, 20, ...
     fn made(list: &[Owned]) -> MemtableRanges {
         let ranges = MemtableRanges::new();
         for ((from, to), number) in list.iter().zip(1..) {
@@ -305,7 +307,7 @@ mod tests {
         ranges
     }
 
-    /// The plain way.
+    /// The naive way.
     fn covering_tombstone(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
         let numbered = list.iter().zip((1..).map(|number| 10 * number));
         let seen = numbered
@@ -339,7 +341,7 @@ mod tests {
                             && stretch.until.is_none_or(|until| &other[..] < until);
                         prop_assert!(!is_within || covering_tombstone(&list, other, at) == expected);
                     }
-                    // It goes as far as it can.
+                    // The stretch is as long as possible.
                     let behind = stretch.until.map(|until| covering_tombstone(&list, until, at));
                     prop_assert!(behind.is_none_or(|behind| behind != expected));
                 }
@@ -364,7 +366,7 @@ mod tests {
         }
     }
 
-    /// From and to of the n-th of so many.
+    /// The range of the n-th of `count` deletions.
     pub(super) type Pattern = (&'static str, fn(u64, u64) -> (u64, u64));
 
     pub(super) const PATTERNS: [Pattern; 7] = [
@@ -386,7 +388,7 @@ mod tests {
         (from.to_be_bytes(), to.to_be_bytes())
     }
 
-    // The newest of all that lie one over the other was cut by all others: 3 s at 16,000 of them.
+    // A naive list cut the newest of nested deletions at all others: 3 s for 16,000.
     #[test]
     #[cfg_attr(miri, ignore = "steps among more ranges than Miri can do are counted")]
     fn whatever_overlaps_each_takes_the_logarithm_of_their_number() {
@@ -426,7 +428,7 @@ mod tests {
                     let mut seen = 0;
                     while seen < count {
                         seen = ranges.written().count() as u64;
-                        // Of [0, n] the newest that is seen at `at` is that of `at`.
+                        // Of the ranges [0, n], the newest one seen at `at` has the number `at`.
                         for at in [seen, seen / 2, seen.saturating_sub(reader)] {
                             let expected = Some(Sequence(at)).filter(|_| at > 0);
                             assert_eq!(ranges.covering_tombstone(&[0; 8], Sequence(at)), expected);

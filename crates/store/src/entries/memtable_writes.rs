@@ -1,23 +1,22 @@
-//! What memtables hold as it was written, for logs: entries and deletions of ranges, from old to
-//! new.
+//! The contents of memtables in the order of their writes, for logs: entries and range deletions.
 //! ```text
 //! memtable   a9 a4 b7 c5 c6      by key
-//! writes     4 5 6 7 9           by sequence number: the entries themselves stay where they are
-//! groups     [4 5 6 7] [9]       without a gap, and none much longer than a bound
+//! writes     4 5 6 7 9           by sequence number; the entries are borrowed
+//! groups     [4 5 6 7] [9]       consecutive numbers, of bounded length
 //! ```
-//! Invariant: a group's length stays far below what a record of a log can have, however large a
-//! memtable is.
+//! Invariant: a group stays far below the maximum length of a log record, however large the
+//! memtable.
 
 use crate::entries::entry::{Entry, Kind, Sequence, WRITE_BYTES};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::entries::tombstones::RangeDelete;
 
-/// Bytes of one group, about: it has one write more than fit.
+/// Target size of a group in bytes. The write that exceeds it is still included.
 pub(crate) const GROUP_BYTES: usize = 1 << 20;
 
-/// A write of a memtable. A deletion of a range is an entry here, whose value is the key behind its
-/// last one.
+/// A write of a memtable. A range deletion is an entry whose value is the exclusive end of the
+/// range.
 #[derive(Clone, Copy)]
 pub(crate) struct MemtableWrite<'m> {
     pub(crate) keyspace: KeyspaceId,
@@ -25,15 +24,15 @@ pub(crate) struct MemtableWrite<'m> {
 }
 
 impl<'m> MemtableWrite<'m> {
-    /// As a log takes it.
+    /// Returns the write as the log takes it: key space, kind, key, value.
     pub(crate) fn as_logged(&self) -> (KeyspaceId, Kind, &'m [u8], &'m [u8]) {
         let Entry { kind, key, value, .. } = self.entry;
         (self.keyspace, kind, key, value)
     }
 }
 
-/// The writes of the memtables of key spaces up to a sequence number, in the order of those, where
-/// they are.
+/// Returns the writes of the memtables of key spaces up to `last`, sorted by sequence number and
+/// borrowed.
 pub(crate) fn writes_up_to<'m>(
     memtables: impl Iterator<Item = (KeyspaceId, &'m Memtable)>,
     last: Sequence,
@@ -53,8 +52,7 @@ pub(crate) fn writes_up_to<'m>(
     writes
 }
 
-/// The writes in groups that a log can take. Requires: they are in the order of their sequence
-/// numbers.
+/// Splits the writes into groups for a log. Requires: they are sorted by sequence number.
 pub(crate) fn groups<'w, 'm>(
     mut rest: &'w [MemtableWrite<'m>],
 ) -> impl Iterator<Item = &'w [MemtableWrite<'m>]> + use<'w, 'm> {
@@ -65,8 +63,8 @@ pub(crate) fn groups<'w, 'm>(
     })
 }
 
-/// How many of the writes follow each other without a gap and fit into one group. None: there is
-/// none.
+/// Returns the length of the first group: writes with consecutive numbers that fit. `None`: there
+/// are no writes.
 fn group_len(writes: &[MemtableWrite<'_>]) -> Option<usize> {
     let mut bytes = 0;
     let goes_on = |pair: &&[MemtableWrite<'_>]| {

@@ -1,9 +1,9 @@
-//! Many cursors as one, forward only: what flushes and merges read.
+//! A forward cursor over many cursors: the input of flushes and merges.
 //! ```text
 //! cursor 0   a9      c3  d8
 //! cursor 1   a4  b7      d2      ->   a9 a4 b7 c3 d8 d2
 //! ```
-//! Invariant: every cursor of the heap is at an entry; those that came to their ends are gone.
+//! Invariant: every cursor in the heap is at an entry. Exhausted cursors are removed.
 
 use std::cmp::Ordering;
 
@@ -12,17 +12,17 @@ use crate::entries::cursor_heap::{AnyCursor, CursorHeap, head, order};
 use crate::entries::entry::Entry;
 use crate::error::Result;
 
-/// A cursor that is merged with others.
+/// One of the merged cursors.
 struct Input {
     cursor: AnyCursor,
-    /// Its place among the inputs.
+    /// Its index among the inputs.
     place: usize,
 }
 
-/// The entries of all inputs, in order; none is dropped.
+/// The entries of all inputs, in order. None is dropped.
 pub(crate) struct MergeCursor {
     heap: CursorHeap<Input>,
-    /// What the cursors that came to their ends have read.
+    /// What exhausted cursors have read.
     reads: Reads,
 }
 
@@ -33,7 +33,8 @@ impl Input {
 }
 
 impl MergeCursor {
-    /// At the first entry of all. Of inputs that share an entry the first one's comes first.
+    /// Creates a merge cursor at the first entry. If inputs share an entry, the earlier input's
+    /// comes first.
     pub(crate) fn new(inputs: Vec<AnyCursor>) -> Result<MergeCursor> {
         let (heap, reads) = (CursorHeap::new(Ordering::Less), Reads::default());
         let mut merged = MergeCursor { heap, reads };
@@ -48,26 +49,26 @@ impl MergeCursor {
         Ok(merged)
     }
 
-    /// Likewise, of cursors of one kind.
+    /// Does the same for cursors of one type.
     pub(crate) fn over<C: Cursor + Send + 'static>(
         inputs: impl Iterator<Item = C>,
     ) -> Result<MergeCursor> {
         Self::new(inputs.map(|cursor| Box::new(cursor) as AnyCursor).collect())
     }
 
-    /// The entry. None: past the end of all.
+    /// The current entry. `None`: past the end of all inputs.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         self.heap.top()?.cursor.entry()
     }
 
-    /// Which input the entry is of. Past the end of all: none, 0.
+    /// Returns the index of the current entry's input; 0 past the end.
     #[inline]
     pub(crate) fn input(&self) -> usize {
         self.heap.top().map_or(0, |input| input.place)
     }
 
-    /// To the entry after. Past the end it stays. After an error the merge cannot go on.
+    /// Moves to the next entry. Past the end it stays there. After an error the cursor is unusable.
     pub(crate) fn next(&mut self) -> Result<()> {
         let Some(top) = self.heap.top_mut() else { return Ok(()) };
         top.cursor.next()?;

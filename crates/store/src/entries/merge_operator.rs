@@ -1,10 +1,11 @@
-//! Merge operators: what operands make of a value, when it is read, or when files are merged.
+//! Merge operators: they apply operands to a value, when it is read or when runs merge.
 //! ```text
 //! written   put 5      merge +1      merge +1          the value is not read
 //! read      5, [+1, +1] --merge--> 7
-//! files     [+1, +1] --combine--> +2       5, [+2] --merge--> 7
+//! runs      [+1, +1] --combine--> +2       5, [+2] --merge--> 7
 //! ```
-//! Invariant: a failure of an operator loses nothing: who reads is told, files keep the operands.
+//! Invariant: a failing operator loses nothing. The reader gets an error, and merges keep the
+//! operands.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,16 +16,15 @@ use std::sync::Arc;
 use crate::entries::entry::VALUE_BYTES_MAX;
 use crate::error::{Error, Result};
 
-/// Why an operator makes no value of operands.
+/// Why an operator could not merge operands.
 pub type MergeError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A function of a key's value and of operands that were merged into it: a counter that is added
-/// to, a list that is appended to. It is known by its name, which the store keeps: a key space is
-/// merged by one operator for ever.
+/// A function of a key's value and the operands merged into it, such as a counter or an appended
+/// list. The store keeps its name: a key space uses one operator forever.
 ///
-/// It must be a pure function, and how operands are grouped must not count: of operands a and b,
-/// `merge(v, [a, b])` is `merge(merge(v, [a]), [b])`, and `merge(v, [combine(a, b)])` too. Reads
-/// and merges of files group them as it comes. What panics counts as failed.
+/// It must be pure, and the grouping of operands must not matter. For operands a and b, `merge(v,
+/// [a, b])` equals `merge(merge(v, [a]), [b])` and `merge(v, [combine(a, b)])`. Reads and merges of
+/// runs group operands arbitrarily. A panic counts as a failure.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -58,14 +58,15 @@ pub type MergeError = Box<dyn std::error::Error + Send + Sync>;
 /// # }
 /// ```
 pub trait MergeOperator: Send + Sync {
-    /// The name that the store keeps: 1 to 255 bytes. Another function has another name.
+    /// The name that the store keeps, of 1 to 255 bytes. A different function needs a different
+    /// name.
     fn name(&self) -> &str;
 
-    /// The value of a key that had this one, or none, and of which operands were merged: at least
-    /// one, the oldest first.
+    /// Returns the value of a key after its operands. `existing` is the value before them, if any.
+    /// `operands` has at least one, the oldest first.
     ///
     /// # Errors
-    /// Reads of the key give [`Error::MergeFailed`] with it; nothing is lost.
+    /// Reads of the key return [`Error::MergeFailed`] with this error. Nothing is lost.
     fn merge(
         &self,
         key: &[u8],
@@ -73,45 +74,45 @@ pub trait MergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> std::result::Result<Vec<u8>, MergeError>;
 
-    /// One operand that does what two do, of which the second is the newer one. None: there is no
-    /// such operand, and both are kept. It saves room, and time of reads, until a value is found
-    /// below.
+    /// Returns one operand with the effect of two consecutive ones. `None`: there is no such
+    /// operand, and both are kept. Combining saves space and read time until a merge reaches the
+    /// value below.
     fn combine(&self, _key: &[u8], _older: &[u8], _newer: &[u8]) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// The name that says there is none.
+/// The name that stands for no operator.
 const NONE: &str = "none";
-/// Bytes of a name in a manifest.
+/// The maximum length of a name in a manifest, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
-/// The merge operator of a key space, as an option: none, one, or the name of one that is not here.
+/// The merge operator option of a key space: none, an operator, or the name of an unavailable one.
 #[derive(Clone, Default)]
 pub struct OperatorOption {
-    /// Empty: there is none.
+    /// Empty: no operator.
     name: String,
     operator: Option<Arc<dyn MergeOperator>>,
 }
 
 impl OperatorOption {
-    /// There is none.
+    /// No operator.
     pub fn none() -> Self {
         OperatorOption::default()
     }
 
-    /// Its name. None: there is none.
+    /// The operator's name. `None`: no operator.
     pub fn name(&self) -> Option<&str> {
         (!self.name.is_empty()).then_some(&*self.name)
     }
 
-    /// What merges. None: there is none, or its name alone is known: it was set by that, and is
-    /// none of those that come with the store.
+    /// The operator. `None`: there is none, or it was set by a name that is not one of the store's
+    /// own operators.
     pub fn operator(&self) -> Option<&Arc<dyn MergeOperator>> {
         self.operator.as_ref()
     }
 
-    /// Whether its name is one.
+    /// Whether the name is valid.
     pub(crate) fn is_named_well(&self) -> bool {
         let is_empty = self.name.is_empty() && self.operator.is_some();
         self.name.len() <= NAME_BYTES_MAX && self.name != NONE && !is_empty
@@ -130,7 +131,7 @@ impl<T: MergeOperator + 'static> From<T> for OperatorOption {
     }
 }
 
-/// Those that come with the store are known by their names.
+/// Parses a name. The store's own operators are found by name.
 impl FromStr for OperatorOption {
     type Err = String;
 
@@ -161,7 +162,7 @@ impl fmt::Debug for OperatorOption {
     }
 }
 
-/// One name, one function.
+/// A name identifies a function.
 impl PartialEq for OperatorOption {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -171,18 +172,17 @@ impl PartialEq for OperatorOption {
 const ADD_LE: &str = "add-le";
 const ADD_BE: &str = "add-be";
 
-/// Adds numbers of 8 bytes. A key without a value counts as 0. It wraps around, so signed and
-/// unsigned numbers are alike. The little-endian one is that of
-/// [`fetch_add`](crate::Keyspace::fetch_add).
+/// Adds 64-bit integers. A missing value counts as 0. Addition wraps around, so signed and unsigned
+/// integers work alike. [`fetch_add`](crate::Keyspace::fetch_add) uses the little-endian one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Add {
     is_big_endian: bool,
 }
 
 impl Add {
-    /// Of numbers with the low byte first: `add-le`.
+    /// Adds little-endian integers: `add-le`.
     pub const LITTLE_ENDIAN: Add = Add { is_big_endian: false };
-    /// Of numbers with the high byte first: `add-be`.
+    /// Adds big-endian integers: `add-be`.
     pub const BIG_ENDIAN: Add = Add { is_big_endian: true };
 
     fn number(self, bytes: &[u8]) -> std::result::Result<u64, MergeError> {
@@ -219,15 +219,15 @@ impl MergeOperator for Add {
 
 const CONCAT: &str = "concat:";
 
-/// Appends operands to a value, with a separator between; to no value, without. Its name is
-/// `concat:` and the separator.
+/// Appends operands to the value, with a separator between. Its name is `concat:` and the
+/// separator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concat {
     name: String,
 }
 
 impl Concat {
-    /// With this between values; it may be empty.
+    /// Creates an operator with this separator, which may be empty.
     pub fn new(separator: impl AsRef<str>) -> Self {
         Concat { name: format!("{CONCAT}{}", separator.as_ref()) }
     }
@@ -257,7 +257,7 @@ impl MergeOperator for Concat {
     }
 }
 
-/// What an operator makes of operands, oldest first; why it fails. What it panics with is its
+/// Applies the operator to operands, the oldest first. Returns the reason if it fails. A panic is a
 /// failure.
 pub(crate) fn merged(
     operator: &dyn MergeOperator,
@@ -267,7 +267,7 @@ pub(crate) fn merged(
 ) -> std::result::Result<Vec<u8>, String> {
     let call = || operator.merge(key, existing, operands).map_err(|error| error.to_string());
     let made = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
-        // To drop it may panic, too.
+        // Dropping the payload may panic, too.
         std::mem::forget(payload);
         Err("it has panicked".into())
     })?;
@@ -277,7 +277,7 @@ pub(crate) fn merged(
     }
 }
 
-/// One operand for two. None: there is none, or the operator panicked.
+/// Combines two operands. `None`: the operator cannot, or it panicked.
 pub(crate) fn combined(
     operator: &dyn MergeOperator,
     key: &[u8],
@@ -288,8 +288,8 @@ pub(crate) fn combined(
     catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok().flatten()
 }
 
-/// As `merged`, for who reads: the operator, if there is one, of a key space of this number in a
-/// store.
+/// Merges for a read, where a missing operator is an error too. The store's path and the key
+/// space's number are for errors.
 pub(crate) fn merged_for_reader(
     operator: Option<&Arc<dyn MergeOperator>>,
     (store, keyspace): (&Path, u32),

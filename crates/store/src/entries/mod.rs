@@ -1,4 +1,4 @@
-//! Entries: what is written, its order, and what holds and walks it in memory.
+//! Entries: their encoding and order, and the structures that hold and iterate them in memory.
 
 pub(crate) mod append_list;
 pub(crate) mod batch;

@@ -1,12 +1,12 @@
-//! Rows and writes one behind the other in a buffer: what a binding hands over in one call.
+//! Rows and writes packed back to back in a buffer, which a language binding passes in one call.
 //! ```text
-//! row     key length | value length | key | value             lengths: 4 bytes, the low one first
+//! row     key length | value length | key | value             lengths: 4 bytes, little-endian
 //! write   tag | key length | value length | key | value       tag: a byte
-//!           1 put    2 delete, no value    3 delete a range, the value is its end
-//!           4 put for a while: the value begins with nanoseconds, 8 bytes, the low one first
+//!           1 put    2 delete, no value    3 delete range, the value is its end
+//!           4 put with a lifetime: the value begins with nanoseconds, 8 bytes, little-endian
 //!           5 merge: the value is an operand
 //! ```
-//! Invariant: what is written is read as the same; any other bytes are an error that says where.
+//! Invariant: decoding returns what was encoded. All other bytes are an error with an offset.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ const DELETE: u8 = 2;
 const DELETE_RANGE: u8 = 3;
 const PUT_TTL: u8 = 4;
 const MERGE: u8 = 5;
-/// Bytes of a length, and of a lifetime.
+/// Bytes of a length and of a lifetime.
 const LENGTH_BYTES: usize = 4;
 const LIFETIME_BYTES: usize = 8;
 
-/// Appends a row. Requires: a key and a value that a store accepts.
+/// Appends a row. Requires: the store accepts the key and the value.
 pub(crate) fn push_row(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     let length =
         |len: usize| u32::try_from(len).expect("keys and values are shorter").to_le_bytes();
@@ -33,7 +33,7 @@ pub(crate) fn push_row(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// The writes of a buffer.
+/// Decodes a buffer of writes.
 pub(crate) fn batch_of(bytes: &[u8]) -> Result<Batch> {
     let (mut batch, mut reader) = (Batch::new(), Reader { bytes, at: 0 });
     while reader.at < bytes.len() {
@@ -60,7 +60,7 @@ pub(crate) fn batch_of(bytes: &[u8]) -> Result<Batch> {
     Ok(batch)
 }
 
-/// A buffer that is read from its begin.
+/// Reads a buffer from its start.
 struct Reader<'b> {
     bytes: &'b [u8],
     at: usize,

@@ -1,13 +1,16 @@
-//! Which entries of a key outlive a merge.
+//! Retention: which entries of a key survive a merge.
 //! ```text
 //! snapshots      10          20          visible 30
 //! stripes   0 |  10] 1  |  20]  2  |  30]
 //! key k     put 7, put 9   put 15      delete 22, put 28     keeps 9, 15, 28
 //! ```
-//! Operands of a stripe become one value when what lies below them is known (`held_operands.rs`).
-//! A deletion of a range hides what is older, and what it hides from every reader is dropped. Of
-//! the deletions of one range one is kept for each stripe. Invariant (ordering rule 2): a read at a
-//! registered number, or at the visible one or later, sees the same before and after the merge.
+//! A *stripe* is the interval of sequence numbers from one snapshot to the next. Operands of a
+//! stripe become one value once it is known what lies below them (`held_operands.rs`). A range
+//! tombstone hides older entries, and the merge drops an entry that is hidden from every reader. Of
+//! the tombstones of one range, one is kept for each stripe.
+//!
+//! Invariant (ordering rule 2): the merge changes nothing for a read at a registered number, or at
+//! the visible number or later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,44 +20,44 @@ use crate::entries::held_operands::{Below, HeldOperands, MadeEntry};
 use crate::entries::merge_operator::MergeOperator;
 use crate::entries::tombstones::RangeTombstones;
 
-/// Says false only of a key that no run older than the inputs has.
+/// Returns false only for a key that no run older than the inputs contains.
 pub(crate) type AsksOlder = dyn Fn(&[u8]) -> bool + Send;
 
-/// Decides entry by entry, in the order of entries.
+/// Decides on each entry, in the order of entries.
 pub(crate) struct Retention {
-    /// Ascending; the last is the number that was visible when the merge began.
+    /// Ascending. The last one is the number that was visible when the merge began.
     snapshots: Vec<Sequence>,
-    /// Whether nothing older than the inputs exists, so that a deletion need not be kept.
+    /// Whether nothing older than the inputs exists, so that deletions can be dropped.
     bottom: bool,
-    /// By the clock, when the merge began: what has expired then is as good as deleted.
+    /// The time when the merge began. Entries that had expired then count as deleted.
     now: Duration,
-    /// The ranges that the inputs delete.
+    /// The inputs' range tombstones.
     tombstones: RangeTombstones,
-    /// Whether runs older than the inputs may have a key. None: they may have any.
+    /// Whether runs older than the inputs may have a key. `None`: they may have any.
     may_be_older: Option<Box<AsksOlder>>,
     key: Vec<u8>,
     has_begun: bool,
-    /// The stripe of the entry of `key` that was kept or dropped last. No reader of that stripe
-    /// sees what comes. Operands, which leave older entries in sight, do not count.
+    /// The stripe of the entry of `key` that was kept or dropped last. Its readers see no older
+    /// entry. Operands do not count, since they leave older entries visible.
     stripe: Option<usize>,
-    /// Operands of `key`, newer than all that comes.
+    /// The held operands of `key`, newer than all entries to come.
     held: HeldOperands,
 }
 
-/// What becomes of an entry.
+/// The decision on an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// No reader needs it, or it is in one that was made of several.
+    /// No reader needs the entry, or a combined entry contains it.
     Drop,
-    /// It stays as it is.
+    /// The entry is kept unchanged.
     Keep,
-    /// It is an operand, which stays, by itself or in an entry that is made later.
+    /// The entry is an operand that is kept, by itself or within a later combined entry.
     Hold,
 }
 
 impl Retention {
-    /// `now`: time since the start of 1970. `tombstones`: the ranges that the inputs delete, as far
-    /// as they are seen at `snapshots` and later.
+    /// Creates a retention. `now` is the time since the Unix epoch. `tombstones` are those of the
+    /// inputs that readers at `snapshots` or later see.
     pub(crate) fn new(
         snapshots: Vec<Sequence>,
         bottom: bool,
@@ -66,12 +69,13 @@ impl Retention {
         Retention { snapshots, bottom, now, tombstones, may_be_older, key, has_begun, stripe, held }
     }
 
-    /// The same; operands become one value, or one operand, where every reader sees them as one.
+    /// Also combines operands into one value or operand, where every reader sees all of them or
+    /// none.
     pub(crate) fn merging(self, operator: Option<Arc<dyn MergeOperator>>) -> Self {
         Retention { held: HeldOperands::new(operator), ..self }
     }
 
-    /// The same; a deletion goes where no older run may have its key, too.
+    /// Also drops deletions of keys that no older run may have.
     pub(crate) fn asking(self, may_be_older: Box<AsksOlder>) -> Self {
         Retention { may_be_older: Some(may_be_older), ..self }
     }
@@ -81,7 +85,7 @@ impl Retention {
         self.bottom || self.may_be_older.as_ref().is_some_and(|may_be_older| !may_be_older(key))
     }
 
-    /// The deletions of ranges that must be kept.
+    /// Returns the range tombstones that must be kept.
     pub(crate) fn kept_tombstones(&self) -> RangeTombstones {
         self.tombstones.thinned(|in_force| {
             let mut kept = in_force.to_vec();
@@ -91,12 +95,13 @@ impl Retention {
         })
     }
 
-    /// Of two writes in one stripe no reader sees the older one without the newer one.
+    /// Returns the stripe of a number. A reader that sees the older of two writes in one stripe
+    /// also sees the newer one.
     fn stripe_of(&self, sequence: Sequence) -> usize {
         self.snapshots.partition_point(|snapshot| *snapshot < sequence)
     }
 
-    /// Whether every reader that sees the entry sees a newer deletion of a range around it.
+    /// Whether every reader that sees the entry also sees a newer range tombstone that covers it.
     fn is_hidden(&self, entry: &Entry<'_>, stripe: usize) -> bool {
         let at = self.snapshots.get(stripe).copied().unwrap_or(Sequence::MAX);
         self.tombstones
@@ -104,7 +109,7 @@ impl Retention {
             .is_some_and(|deleted| deleted > entry.sequence)
     }
 
-    /// What becomes of the entry. What is ready after it is to be written before it. Requires:
+    /// Decides on an entry. Entries that are ready afterwards must be written before it. Requires:
     /// entries come in their order.
     pub(crate) fn judge(&mut self, entry: &Entry<'_>) -> Verdict {
         if !self.has_begun || self.key != entry.key {
@@ -128,20 +133,20 @@ impl Retention {
         if is_kept { Verdict::Keep } else { Verdict::Drop }
     }
 
-    /// No more entries come.
+    /// Ends the input.
     pub(crate) fn end(&mut self) {
         if !self.held.is_empty() {
             self.end_operands(true);
         }
     }
 
-    /// Whether something is to be written.
+    /// Whether there are entries to write.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
         self.held.has_ready()
     }
 
-    /// What is to be written before all that comes.
+    /// Removes and returns the entries to write before all later ones.
     pub(crate) fn take_ready(&mut self) -> Vec<MadeEntry> {
         self.held.take_ready()
     }
@@ -151,7 +156,7 @@ impl Retention {
         stripe == 0 && is_gone() && self.is_oldest(entry.key)
     }
 
-    /// An operand, or what comes after some of its key that are in hand.
+    /// Decides on an operand, or on an entry that follows held operands of its key.
     #[cold]
     fn judge_with_operands(&mut self, entry: &Entry<'_>, stripe: usize) -> Verdict {
         if !self.held.is_empty() && self.held.stripe() != stripe {
@@ -177,9 +182,9 @@ impl Retention {
             Kind::Put => Below::Value(entry.value),
             Kind::Delete => Below::Nothing,
             kind if kind.has_expiry() && entry.has_expired(self.now) => Below::Nothing,
-            // What is made of it would have to change when it expires.
+            // A value merged with it would have to change when it expires.
             Kind::PutWithExpiry | Kind::PutApartWithExpiry => Below::Unknown,
-            // It is not read: operands stay on top of it.
+            // Merges do not read value files, so the operands stay operands.
             Kind::PutApart => Below::Unknown,
             Kind::DeleteRange | Kind::Merge => Below::Unknown,
         };
@@ -189,13 +194,13 @@ impl Retention {
         Verdict::Keep
     }
 
-    /// Lets go of the operands in hand: nothing that is known lies below them in their stripe.
-    /// `is_last`: nothing of their key comes.
+    /// Releases the held operands when no entry below them in their stripe is known. `is_last`: no
+    /// more entries of their key come.
     fn end_operands(&mut self, is_last: bool) {
         let stripe = self.held.stripe();
         let at = self.snapshots.get(stripe).copied().unwrap_or(Sequence::MAX);
         let deleted = self.tombstones.covering_tombstone(&self.key, at);
-        // Of an older stripe, a snapshot may see something between.
+        // If the tombstone is in an older stripe, a snapshot may see entries between.
         let is_deleted = deleted.is_some_and(|deleted| self.stripe_of(deleted) == stripe);
         let is_nothing = is_deleted || is_last && self.is_oldest(&self.key);
         self.held.end(&self.key, if is_nothing { Below::Nothing } else { Below::Unknown });
@@ -277,11 +282,11 @@ mod tests {
         assert_eq!(kept(&[10, 30], true, 5), [true, true], "a snapshot sees the older one");
     }
 
-    /// What comes out of a merge of entries of one key, by an operator that appends.
+    /// Merges entries of one key with an operator that concatenates.
     struct Folded {
         snapshots: &'static [u64],
         bottom: bool,
-        /// Ranges around the key, deleted at these numbers.
+        /// Sequence numbers of range tombstones that cover the key.
         deleted: &'static [u64],
         operator: Option<Arc<dyn MergeOperator>>,
     }
@@ -402,7 +407,7 @@ mod tests {
 
     #[test]
     fn the_newest_operands_beyond_the_memory_for_them_stay_as_they_are() {
-        /// It does not combine.
+        /// An operator that cannot combine operands.
         struct Length;
         impl MergeOperator for Length {
             fn name(&self) -> &str {

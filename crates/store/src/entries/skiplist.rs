@@ -1,16 +1,16 @@
-//! The memtable's skip list: entries in order, one writer at a time, readers without locks.
+//! The memtable's skip list: sorted entries, one writer at a time, readers without locks.
 //! ```text
 //! towers   o-----------> [b]-----------> null        level 1
 //!          o---> [a]---> [b]---> [c]---> null        level 0: every entry, in order
 //! chunk    | node, tower, key, value | node, ... |   never moved, never freed before the list
 //! ```
-//! A link above level 0 has a number beside it: the newest sequence number of the marked nodes that
-//! it leads past or to (entries/skiplist/newest.rs). The writer's searches begin near their end
-//! (entries/skiplist/starts.rs); readers descend the towers.
+//! Beside each link above level 0 is a number: the greatest sequence number of the marked nodes
+//! that the link skips or leads to (`skiplist/newest.rs`). The writer's searches begin near their
+//! end (`skiplist/starts.rs`); readers descend the towers.
 //!
-//! Invariant: a node is complete before a pointer to it is stored (Release). It never changes but
-//! for its tower and the numbers beside it. Readers load pointers (Acquire), so a reader that can
-//! reach a node sees it whole. Nodes live as long as the list; a handle that borrows one holds the
+//! Invariant: a node is complete before a pointer to it is stored (Release). Later only its tower
+//! and the numbers beside it change. Readers load pointers (Acquire), so a reader that can reach a
+//! node sees it whole. Nodes live as long as the list. A handle that borrows from a node holds the
 //! list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
@@ -29,25 +29,26 @@ use crate::sync::{
     Arc, AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering as Memory, Witness, lock,
 };
 
-/// Enough for 14 million entries. In a longer list searches take longer.
+/// Enough for 14 million entries. Searches in a longer list are slower.
 const HEIGHT_MAX: usize = 15;
-/// One node in this many is taller by one. Fewer: a search passes fewer nodes and waits less often
-/// for memory, and a node has more links. (4: an eighth slower; 2: no faster for its memory.)
+/// One node in this many has one level more. With a lower value a search visits fewer nodes and
+/// waits for memory less often, but a node has more links. (4: an eighth slower; 2: no faster for
+/// its memory.)
 const BRANCHING: u64 = 3;
 const ALIGN: usize = size_of::<Word>();
 const _: () = assert!(align_of::<Word>() == ALIGN && ALIGN >= align_of::<Node>());
 const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
 const _: () = assert!(size_of::<Node>().is_multiple_of(ALIGN) && ALIGN >= align_of::<Newest>());
 const CHUNK_BYTES_MIN: usize = 4 << 10;
-/// So memtables from 32 MiB on have huge pages: smaller ones gain less than new pages cost.
+/// So memtables from 32 MiB on use huge pages. Smaller ones gain less than new pages cost.
 const CHUNK_BYTES_MAX: usize = HUGE_BYTES;
 const _: () = assert!(CHUNK_BYTES_MIN.is_multiple_of(ALIGN));
 const _: () = assert!(CHUNK_BYTES_MAX <= u32::MAX as usize);
 
-/// What a node begins with; its tower, its key and its value follow in the same memory.
+/// The start of a node. Its tower, its key and its value follow in the same memory.
 #[repr(C, align(8))]
 struct Node {
-    /// The key's first bytes as a number: most comparisons end here.
+    /// The first bytes of the key as a number, which decide most comparisons.
     head: u64,
     sequence: u64,
     key_len: u32,
@@ -57,51 +58,52 @@ struct Node {
     witness: Witness, // of all but the tower, for the model checker
 }
 
-/// The searches for so many entries go side by side. More hide no more waiting: a core waits for
-/// about as many lines of memory at once.
+/// Number of searches that run interleaved. More hide no more latency: a core waits for about as
+/// many cache lines at once.
 const TOGETHER: usize = 8;
 
-/// A search on its way down.
+/// A search in progress.
 struct Search {
-    /// That of its key.
+    /// The head of its key.
     head: u64,
     level: usize,
-    /// The node behind the last one that is known to be before the key, on this level.
+    /// The next node to compare: the successor, on this level, of the last node known to be before
+    /// the key.
     after: *mut Node,
 }
 
 type Link = AtomicPtr<Node>;
-/// A sequence number beside a link.
+/// The sequence number beside a link.
 type Newest = AtomicU64;
 
-/// Memory for nodes, in chunks: each as large as all before it, up to a limit. (Key spaces without
-/// entries have one each: short numbers keep it small.)
+/// Memory for nodes, in chunks. Each chunk is as large as all before it, up to a limit. (Every key
+/// space has an arena, even if empty, so its numbers have 32 bits.)
 struct Arena {
     chunk_bytes_max: u32,
     free_bytes: u32,
     free: *mut u8,
-    /// Of all chunks; not above `CHUNK_BYTES_MAX`.
+    /// Bytes of all chunks, capped at `CHUNK_BYTES_MAX`.
     all_bytes: u32,
     chunks: Vec<Chunk>,
     random: u64,
-    /// None: nothing was added. (Most lists of many key spaces are empty.)
+    /// `None`: the list is empty, as most lists of many key spaces are.
     hints: Option<Box<Hints>>,
 }
 
-/// Where the next entry may belong.
+/// Where the next insert may begin its search.
 struct Hints {
-    /// The entry that was added last, and level by level the last node that is not behind it.
+    /// The node added last. `splice` has, for each level, the last node that is not behind it.
     last: *mut Node,
     splice: Splice,
-    /// None: they are worth nothing yet.
+    /// `None`: the list is too short for them to pay.
     starts: Option<Starts<NonNull<Node>>>,
 }
 
-/// A node before an entry for each of the lowest levels, or null: the list's own tower.
+/// For each of the lowest levels, a node before an entry; null stands for the list's own tower.
 #[derive(Clone, Copy)]
 struct Splice {
     before: [*mut Node; HEIGHT_MAX],
-    /// Of so many levels.
+    /// The number of levels that are filled.
     known: usize,
 }
 
@@ -112,8 +114,8 @@ impl Default for Splice {
 }
 
 impl Splice {
-    /// Takes what is known of nodes before an entry, which belongs in a page, until so many levels
-    /// are.
+    /// Fills levels from nodes that `starts` knows before an entry, until `levels` are filled. The
+    /// entry belongs in `page`.
     #[inline]
     fn begin(
         &mut self,
@@ -129,13 +131,14 @@ impl Splice {
             }
             self.known < levels
         });
-        // Before the first of them is the list's own tower.
+        // Before the first of these nodes there is only the list's own tower.
         if is_all && self.known < levels {
             self.known = HEIGHT_MAX;
         }
     }
 
-    /// A search goes down to this level: it begins at the node above, unless a later one is known.
+    /// Prepares a search for the next lower level. It begins at the node above, unless a later one
+    /// is known.
     #[inline]
     fn lower(&mut self, level: usize) {
         if self.before[level].is_null() {
@@ -145,7 +148,7 @@ impl Splice {
 }
 
 impl Arena {
-    /// New memory of `size` bytes. Requires: size > 0, a multiple of `ALIGN`.
+    /// Allocates `size` bytes. Requires: size > 0, a multiple of `ALIGN`.
     fn take(&mut self, size: usize) -> *mut u8 {
         assert!(size > 0 && size.is_multiple_of(ALIGN), "{size} bytes for a node");
         if size > self.free_bytes as usize {
@@ -178,7 +181,7 @@ impl Arena {
         self.hints.as_mut()?.starts.as_mut()
     }
 
-    /// One, seldom more (xorshift).
+    /// Returns a random height: mostly 1 (xorshift).
     fn draw_height(&mut self) -> usize {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -193,10 +196,10 @@ impl Arena {
     }
 }
 
-/// Entries in order. Insert-only.
+/// An insert-only sorted list of entries.
 pub(crate) struct SkipList {
     towers: [Link; HEIGHT_MAX],
-    /// Beside the links from level 1 on.
+    /// The numbers beside the list's own links, from level 1 on.
     newest: [Newest; HEIGHT_MAX - 1],
     pub(crate) height: AtomicUsize,
     len: AtomicUsize,
@@ -212,12 +215,12 @@ unsafe impl Send for SkipList {}
 unsafe impl Sync for SkipList {}
 
 impl SkipList {
-    /// An empty list that expects about so many bytes.
+    /// Creates an empty list that expects about `expected_bytes` bytes.
     pub(crate) fn new(expected_bytes: usize) -> Self {
         Self::with_random(expected_bytes, 0x9e37_79b9_7f4a_7c15)
     }
 
-    /// The same, with another seed of its nodes' heights. Requires: it is not 0.
+    /// Does the same with another seed for the heights of nodes. Requires: the seed is not 0.
     pub(crate) fn with_random(expected_bytes: usize, random: u64) -> Self {
         let chunk_bytes_max = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let chunk_bytes_max = chunk_bytes_max.next_multiple_of(ALIGN) as u32;
@@ -234,18 +237,18 @@ impl SkipList {
         }
     }
 
-    /// Adds an entry. Requires: no entry with this key and sequence number is there.
+    /// Adds an entry. Requires: no entry with this key and sequence number exists.
     pub(crate) fn insert(&self, entry: &Entry<'_>) {
         self.add(entry, false, || {});
     }
 
-    /// The same, of one that can be found by its sequence number. Requires: it is newer than all
-    /// that are there.
+    /// Adds an entry, and marks it so that searches by sequence number find it. Requires: it is
+    /// newer than all entries of the list.
     pub(crate) fn insert_marked(&self, entry: &Entry<'_>) {
         self.add(entry, true, || {});
     }
 
-    /// Adds some entries, one after the other. Requires: as for each of them.
+    /// Adds entries in order, with interleaved searches. Requires: as `insert`, for each entry.
     pub(crate) fn insert_all(&self, entries: &[Entry<'_>]) {
         let mut arena = lock(&self.arena);
         let mut left = entries;
@@ -267,19 +270,19 @@ impl SkipList {
         }
     }
 
-    /// `changed` is called after each change that readers may see.
+    /// Adds an entry. Calls `changed` after each change that readers may see.
     fn add(&self, entry: &Entry<'_>, is_marked: bool, changed: impl Fn()) {
         let mut arena = lock(&self.arena);
         let height = arena.draw_height();
-        // A mark is told of on all levels.
+        // A mark is recorded on all levels.
         let levels = if is_marked { HEIGHT_MAX } else { height };
         let behind_last = self.splice_behind_last(&arena, entry, levels);
         let mut splice = behind_last.unwrap_or_else(|| self.splice_of(&mut arena, entry, levels));
         self.add_behind(&mut arena, entry, height, &mut splice, is_marked, changed);
     }
 
-    /// The nodes before an entry that comes next behind the last one that was added: so keys that
-    /// ascend need no search. None: it does not, or they are not known on so many levels. Requires:
+    /// Returns the nodes before an entry that directly follows the one added last. So ascending
+    /// keys need no search. `None`: it does not, or fewer than `levels` levels are known. Requires:
     /// the arena is the list's own.
     #[inline]
     fn splice_behind_last(
@@ -295,7 +298,7 @@ impl SkipList {
         (fits && hints.splice.known >= levels).then_some(hints.splice)
     }
 
-    /// Nodes before an entry on so many levels, or more.
+    /// Finds nodes before an entry on at least `levels` levels.
     #[inline]
     fn splice_of(&self, arena: &mut Arena, entry: &Entry<'_>, levels: usize) -> Splice {
         let mut splice = Splice::default();
@@ -311,8 +314,8 @@ impl SkipList {
         splice
     }
 
-    /// Searches may begin at a node, which has links above level 0. Gives the memory that this
-    /// takes.
+    /// Adds a node with links above level 0 to the places where searches may begin. Returns the
+    /// bytes of memory that this takes.
     fn note_start(&self, hints: &mut Hints, node: *mut Node) -> usize {
         let Some(starts) = &mut hints.starts else {
             let is_long = self.len() >= ENTRIES_MIN;
@@ -325,15 +328,15 @@ impl SkipList {
         starts.size_bytes() - before
     }
 
-    /// Those that have links above level 0, in order, each with its height.
+    /// Returns the nodes with links above level 0, in order, each with its height.
     fn tall_nodes(&self) -> impl Iterator<Item = (NonNull<Node>, usize)> {
         let behind = |node| NonNull::new(self.link(node, 1).load(Memory::Relaxed));
         let nodes = std::iter::successors(behind(ptr::null_mut()), move |it| behind(it.as_ptr()));
         nodes.map(|node| (node, self.height_of(node.as_ptr())))
     }
 
-    /// Moves nodes that are before an entry to the last ones before it, on so many levels. Gives
-    /// the node after it.
+    /// Advances the nodes of a splice to the last ones before the entry, on `levels` levels.
+    /// Returns the node after it on level 0.
     #[inline]
     fn approach(&self, entry: &Entry<'_>, splice: &mut Splice, levels: usize) -> *mut Node {
         let (head, mut after) = (key_head(entry.key), ptr::null_mut());
@@ -350,8 +353,8 @@ impl SkipList {
         after
     }
 
-    /// Nodes before each of these entries, on as many levels as they have, or more. The searches go
-    /// side by side: while one waits for memory the others go on.
+    /// Finds nodes before each entry, on at least as many levels as the entry will have. The
+    /// searches are interleaved: while one waits for memory, others proceed.
     fn splices_of(
         &self,
         arena: &mut Arena,
@@ -389,7 +392,7 @@ impl SkipList {
         splices
     }
 
-    /// Goes on by one node or one level. False: the search has ended.
+    /// Advances a search by one node or one level. False: the search has ended.
     #[inline]
     fn step(&self, search: &mut Search, entry: &Entry<'_>, splice: &mut Splice) -> bool {
         let Search { head, level, after } = search;
@@ -407,8 +410,8 @@ impl SkipList {
         true
     }
 
-    /// Adds an entry behind nodes that are before it, if need be far behind. Requires: they are
-    /// known on as many levels as it has; if it is marked, on all.
+    /// Links a new node for an entry, after advancing the splice's nodes to it. Requires: the
+    /// splice is filled on as many levels as the node has; for a marked entry, on all.
     fn add_behind(
         &self,
         arena: &mut Arena,
@@ -424,8 +427,8 @@ impl SkipList {
         let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
         assert!(!taken, "two entries with {:?} and one key", entry.sequence);
         let (node, size) = new_node(arena, entry, height);
-        // A reader that reaches it, at whatever level, may go on from any: all that it has is there
-        // before the first link to it.
+        // A reader that reaches the node at any level may continue at any level. So the node is
+        // complete before the first link to it is stored.
         for (level, &before) in splice.before.iter().enumerate().take(height) {
             let next = self.link(before, level).load(Memory::Relaxed);
             // SAFETY: `node` is a node of this list with `height` > level links.
@@ -459,12 +462,13 @@ impl SkipList {
         self.len.load(Memory::Relaxed)
     }
 
-    /// The memory that entries take.
+    /// The memory of the entries, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         self.size_bytes.load(Memory::Relaxed)
     }
 
-    /// The first entry at or after (key, at) in the order of entries, and where its bytes are.
+    /// Returns the newest entry of `key` with a sequence number of at most `at`: its number, kind
+    /// and value.
     pub(crate) fn find(
         self: &Arc<Self>,
         key: &[u8],
@@ -475,16 +479,17 @@ impl SkipList {
         Some((found.sequence, found.kind, HeldBytes::of(self, found.value)))
     }
 
-    /// All entries in order.
+    /// Returns all entries in order.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let after = |node: &*mut Node| self.link(*node, 0).load(Memory::Acquire);
         let nodes = std::iter::successors(Some(after(&ptr::null_mut())), move |it| Some(after(it)));
         nodes.map_while(|node| self.entry_at(node))
     }
 
-    /// The last node before (key, at) and the one after it on the level `lowest`, null if none;
-    /// `passed` sees the former of each level from there on. Both come from one look at the link: a
-    /// later one may show a newer node.
+    /// Finds the last node before (key, at) and its successor on level `lowest`, null if there is
+    /// none. Calls `passed` with the last node before, for each level from the top down to
+    /// `lowest`. Both nodes come from one load of the link, since a second load might return a
+    /// newer node.
     #[inline]
     fn around(
         &self,
@@ -498,7 +503,7 @@ impl SkipList {
         for level in (lowest..self.height.load(Memory::Relaxed)).rev() {
             loop {
                 after = self.link(before, level).load(Memory::Acquire);
-                // Most steps wait for memory: that of the next levels' nodes comes meanwhile.
+                // Most steps wait for memory, so the next levels' nodes are loaded meanwhile.
                 self.ask_for_next(before, level);
                 if after.is_null() || !self.is_before(after, head, key, at) {
                     break;
@@ -510,8 +515,8 @@ impl SkipList {
         (before, after)
     }
 
-    /// Has the processor load the nodes that come after `before` one and two levels below: a search
-    /// that goes down twice waits once. (A model would gain nothing but looks at the links.)
+    /// Prefetches the nodes that follow `before` one and two levels below, so a search that
+    /// descends twice waits once. (A model checker would only explore more loads.)
     #[inline]
     fn ask_for_next(&self, before: *mut Node, level: usize) {
         for below in (1..=level.min(2)).filter(|_| !cfg!(any(loom, shuttle))) {
@@ -520,7 +525,7 @@ impl SkipList {
         }
     }
 
-    /// Requires: `node` is a node of this list.
+    /// Requires: `node` is a node of this list, not null.
     #[inline]
     fn is_before(&self, node: *mut Node, head: u64, key: &[u8], at: Sequence) -> bool {
         // SAFETY: reachable nodes are complete, and live as long as the list.
@@ -534,8 +539,8 @@ impl SkipList {
         order((entry.key, entry.sequence), (key, at)) == Ordering::Less
     }
 
-    /// The link of `node` at `level`; of the list's own tower if null. Requires: a node of this
-    /// list that was reached at `level` or above.
+    /// Returns the link of `node` at `level`, or that of the list's own tower for null. Requires:
+    /// the node was reached at `level` or above.
     #[inline]
     fn link(&self, node: *mut Node, level: usize) -> &Link {
         if node.is_null() {
@@ -545,7 +550,7 @@ impl SkipList {
         unsafe { link_of(node, level) }
     }
 
-    /// The number beside a link above level 0; as for the link.
+    /// Returns the number beside a link above level 0. Requires: as `link`.
     #[inline]
     fn newest_slot(&self, node: *mut Node, level: usize) -> &Newest {
         if node.is_null() {
@@ -560,14 +565,14 @@ impl SkipList {
         }
     }
 
-    /// At how many levels a node has links. Requires: a node of this list.
+    /// Returns the number of levels on which a node has links. Requires: a node of this list.
     #[inline]
     fn height_of(&self, node: *mut Node) -> usize {
         // SAFETY: reachable nodes are complete, and live as long as the list.
         unsafe { (*node).height as usize }
     }
 
-    /// None: null. Requires: else a node of this list.
+    /// Returns a node's entry. `None`: null. Requires: otherwise a node of this list.
     #[inline]
     fn entry_at(&self, node: *mut Node) -> Option<Entry<'_>> {
         if node.is_null() {
@@ -601,7 +606,7 @@ impl Nodes for SkipList {
     }
 }
 
-/// Behind the tower. (Links of four bytes may leave a gap.)
+/// The numbers follow the tower. (Links of four bytes may leave a gap.)
 const fn offset_of_numbers(height: usize) -> usize {
     size_of::<Node>() + (height * size_of::<Link>()).next_multiple_of(ALIGN)
 }
@@ -610,7 +615,7 @@ const fn offset_of_key(height: usize) -> usize {
     offset_of_numbers(height) + (height - 1) * size_of::<Newest>()
 }
 
-/// Has the processor load a node's head and lowest links. (A model would gain nothing.)
+/// Prefetches a node's head and lowest links. (A model checker gains nothing.)
 #[inline]
 fn ask_for(node: *mut Node) {
     if !cfg!(any(loom, shuttle)) {
@@ -620,7 +625,7 @@ fn ask_for(node: *mut Node) {
     }
 }
 
-/// A link of a node. The reference must not outlive the node's list.
+/// Returns a link of a node. The reference must not outlive the node's list.
 ///
 /// # Safety
 /// `node` is a node with more than `level` links.
@@ -630,7 +635,7 @@ unsafe fn link_of<'a>(node: *mut Node, level: usize) -> &'a Link {
     unsafe { &*node.add(1).cast::<Link>().add(level) }
 }
 
-/// A complete node that nothing points to yet, and its size.
+/// Makes a complete node that nothing points to yet. Returns it with its size in bytes.
 fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, usize) {
     let key_at = offset_of_key(height);
     let size = (key_at + entry.key.len() + entry.value.len()).next_multiple_of(ALIGN);
@@ -709,7 +714,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whether one by one or side by side, in whichever order and groups.
+        /// One by one or interleaved, in any order and grouping.
         #[test]
         fn entries_that_are_added_together_are_in_order(
             numbers in proptest::collection::vec(0u64..900, 1..900),
@@ -748,7 +753,7 @@ mod tests {
             proptest::prop_assert_eq!(keys(&list), expected);
             proptest::prop_assert_eq!(list.len(), entries.len());
             lock(&list.arena).starts().into_iter().for_each(|starts| starts.check(&list));
-            // Each level leads over nodes that are there, in order.
+            // Each level links existing nodes in order.
             for level in 0..HEIGHT_MAX {
                 let next = |node: *mut Node| list.link(node, level).load(Memory::Relaxed);
                 let (mut node, mut last) = (next(ptr::null_mut()), None);
@@ -820,7 +825,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     loop {
-                        // What was counted before is there afterwards, in order, with its value.
+                        // Everything counted before is there, in order, with its value.
                         let at_least = done.load(Memory::Acquire);
                         let mut cursor = ListCursor::new(Arc::clone(&list));
                         cursor.seek_first().unwrap();

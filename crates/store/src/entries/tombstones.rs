@@ -1,13 +1,13 @@
-//! Deletions of ranges of keys: which are in force where.
+//! Range tombstones: which are in force for which keys.
 //! ```text
 //! deletions    [a .............. k) 9
 //!                   [c ... e) 12
 //! bounds        a    c      e    k
 //! in force      9    12 9   9    none        from each bound up to the next, newest first
 //! ```
-//! Invariant: bounds ascend, and what is in force changes at each; before the first and from the
-//! last one on nothing is. A search for a key looks for one bound, however many deletions there
-//! are.
+//! Invariant: bounds ascend, and what is in force changes at each bound. Nothing is in force before
+//! the first bound and from the last one on. A lookup of a key is one binary search, however many
+//! deletions there are.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ pub(crate) struct RangeDelete<'a> {
     pub(crate) sequence: Sequence,
 }
 
-/// What is known of the keys around one: the same deletions are in force for all of them.
+/// An interval of keys for which the same deletions are in force, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stretch<'a> {
     /// The newest deletion in force.
     pub(crate) newest: Option<Sequence>,
-    /// The first of these keys. None: nothing is known to be different before.
+    /// The first of these keys. `None`: no change is known before.
     pub(crate) from: Option<&'a [u8]>,
-    /// The first key behind them. None: nothing is known to be different later.
+    /// The first key behind them. `None`: no change is known behind.
     pub(crate) until: Option<&'a [u8]>,
 }
 
@@ -40,7 +40,7 @@ impl<'a> Stretch<'a> {
         self.from.is_none_or(|from| from <= key) && self.until.is_none_or(|until| key < until)
     }
 
-    /// What both know of one key.
+    /// Combines what two sources know of the same key.
     pub(crate) fn and(self, other: Stretch<'a>) -> Stretch<'a> {
         let until = match (self.until, other.until) {
             (Some(one), Some(other)) => Some(one.min(other)),
@@ -51,21 +51,21 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// Deletions of ranges, cut where others begin or end.
+/// Range tombstones, cut where others begin or end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeTombstones {
     bounds: Vec<Box<[u8]>>,
-    /// Where in `sequences` those end that are in force from each bound on.
+    /// For each bound, the end of its tombstones in `sequences`.
     ends: Vec<usize>,
     sequences: Vec<Sequence>,
-    /// Of all bounds.
+    /// Total length of all bounds in bytes.
     key_bytes: usize,
 }
 
 impl RangeTombstones {
-    /// Of these deletions, in any order, those that a reader at one of these ascending sequence
-    /// numbers, or at a later one, sees. Where deletions overlap, that is at most one for each
-    /// number, and the newest. Empty ranges delete nothing.
+    /// Builds the tombstones that readers at one of these ascending sequence numbers or later see,
+    /// from deletions in any order. For each key that is at most one for each number, and the
+    /// newest. Empty ranges delete nothing.
     pub(crate) fn visible_at<'a>(
         deletes: impl IntoIterator<Item = RangeDelete<'a>>,
         snapshots: &[Sequence],
@@ -78,7 +78,7 @@ impl RangeTombstones {
         }
         edges.sort_unstable_by_key(|(key, ..)| *key);
         let mut made = RangeTombstones::default();
-        // A deletion that was cut may come in pieces that overlap: it is in force while one of them
+        // A deletion that was cut may come in overlapping pieces. It is in force while any piece
         // is.
         let mut in_force: BTreeMap<Sequence, isize> = BTreeMap::new();
         for edges in edges.chunk_by(|one, next| one.0 == next.0) {
@@ -102,7 +102,8 @@ impl RangeTombstones {
         made
     }
 
-    /// From `bound` on these are in force, newest first. Requires: it is behind all bounds so far.
+    /// Appends a bound from which on these are in force, newest first. Requires: it is behind all
+    /// bounds so far.
     fn push(&mut self, bound: &[u8], sequences: impl Iterator<Item = Sequence>) {
         let start = self.sequences.len();
         self.sequences.extend(sequences);
@@ -123,12 +124,12 @@ impl RangeTombstones {
         self.bounds.is_empty()
     }
 
-    /// The first deleted key. None: there is none.
+    /// The first deleted key. `None`: nothing is deleted.
     pub(crate) fn begin(&self) -> Option<&[u8]> {
         self.bounds.first().map(|bound| &**bound)
     }
 
-    /// The first key behind all that are deleted.
+    /// The first key behind all deleted keys.
     pub(crate) fn end(&self) -> Option<&[u8]> {
         self.bounds.last().map(|bound| &**bound)
     }
@@ -139,19 +140,20 @@ impl RangeTombstones {
         all().min().zip(all().max())
     }
 
-    /// How many pieces there are: a deletion counts once in each stretch where it is in force.
+    /// The number of pieces: a deletion counts once for each interval in which it is in force.
     pub(crate) fn len(&self) -> usize {
         self.sequences.len()
     }
 
-    /// The newest deletion with a sequence number of at most `at` that is in force for a key.
+    /// Returns the newest deletion that covers a key, of those with a sequence number of at most
+    /// `at`.
     #[inline]
     pub(crate) fn covering_tombstone(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if self.is_empty() { None } else { self.stretch(key, at).newest }
     }
 
-    /// The keys around one for which the same is in force as for it, as far as sequence numbers of
-    /// at most `at` go.
+    /// Returns the keys around one for which the same tombstones are in force, and the newest one
+    /// with a number of at most `at`.
     pub(crate) fn stretch(&self, key: &[u8], at: Sequence) -> Stretch<'_> {
         let after = self.bounds.partition_point(|bound| {
             cost::step();
@@ -166,13 +168,13 @@ impl RangeTombstones {
         Stretch { newest, from: Some(&self.bounds[place]), until }
     }
 
-    /// What is in force from a bound on, newest first.
+    /// Returns what is in force from a bound on, newest first.
     fn in_force(&self, place: usize) -> &[Sequence] {
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.sequences[start..self.ends[place]]
     }
 
-    /// Each deletion as far as no other begins or ends.
+    /// Returns each deletion, cut where others begin or end.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = RangeDelete<'_>> {
         self.bounds.windows(2).enumerate().flat_map(|(place, pair)| {
             let (from, to) = (&*pair[0], &*pair[1]);
@@ -180,7 +182,7 @@ impl RangeTombstones {
         })
     }
 
-    /// Those that delete keys in [from, to), cut there. No bound: as far as they go.
+    /// Returns the tombstones of keys in [from, to), cut at these bounds. `None`: not cut.
     pub(crate) fn cut(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> RangeTombstones {
         let mut cut = RangeTombstones::default();
         if from.zip(to).is_some_and(|(from, to)| to <= from) {
@@ -188,7 +190,7 @@ impl RangeTombstones {
         }
         let after = |key: &[u8]| self.bounds.partition_point(|bound| **bound <= *key);
         let first = from.map_or(0, after);
-        // What is in force at the first key begins there.
+        // The first key gets a bound with what is in force there.
         if let (Some(from), Some(before)) = (from, first.checked_sub(1)) {
             cut.push(from, self.in_force(before).iter().copied());
         }
@@ -204,7 +206,7 @@ impl RangeTombstones {
         cut
     }
 
-    /// Those that `keeps` wants of each stretch's, which it is given newest first.
+    /// Keeps only the tombstones of each interval that `keeps` selects. It gets them newest first.
     pub(crate) fn thinned(&self, keeps: impl Fn(&[Sequence]) -> Vec<Sequence>) -> RangeTombstones {
         let mut thinned = RangeTombstones::default();
         for (place, bound) in self.bounds.iter().enumerate() {
@@ -213,14 +215,14 @@ impl RangeTombstones {
         thinned
     }
 
-    /// The memory it takes.
+    /// The heap memory, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let bounds = self.bounds.capacity() * size_of::<Box<[u8]>>();
         let sequences = self.sequences.capacity() * size_of::<Sequence>();
         self.key_bytes + bounds + sequences + self.ends.capacity() * size_of::<usize>()
     }
 
-    /// As bytes: docs/format.md.
+    /// Encodes the tombstones: docs/format.md.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.varint(self.bounds.len() as u64);
@@ -245,7 +247,7 @@ impl RangeTombstones {
             let bound = input.string()?;
             let in_force = decode_sequences(&mut input)?;
             read.push(bound, in_force.into_iter());
-            // What was pushed is there, unless nothing changed at it.
+            // A bound that was pushed is there, unless it changed nothing.
             let is_there = read.bounds.len() as u64 == place + 1;
             let ascends = read.bounds.windows(2).last().is_none_or(|pair| pair[0] < pair[1]);
             if !is_there || !ascends || bound.len() > KEY_BYTES_MAX {
@@ -260,10 +262,11 @@ impl RangeTombstones {
     }
 }
 
-/// Sequence numbers, newest first: the greatest, then by how much each is less.
+/// Decodes sequence numbers, newest first: the greatest, then each one's difference to the one
+/// before.
 fn decode_sequences(input: &mut Reader<'_>) -> Result<Vec<Sequence>, Corrupt> {
     let count = input.varint()?;
-    // Each takes a byte at least: a count beyond that is a lie, and buys no memory.
+    // Each number takes at least a byte, so a greater count is false and allocates nothing.
     if count > input.left() as u64 {
         return Err(input.corrupt("more deletions than there can be"));
     }
@@ -285,7 +288,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// All of these deletions, in any order. Requires: their numbers are less than 20.
+    /// Builds the tombstones of all deletions. Requires: their numbers are less than 20.
     fn of_all<'a>(deletes: impl IntoIterator<Item = RangeDelete<'a>>) -> RangeTombstones {
         let snapshots: Vec<Sequence> = (0..20).map(Sequence).collect();
         RangeTombstones::visible_at(deletes, &snapshots)
@@ -302,7 +305,7 @@ mod tests {
         of_all(deletes)
     }
 
-    /// The plain way.
+    /// The naive way.
     fn covering_tombstone(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
         let in_force = list
             .iter()
@@ -401,8 +404,8 @@ mod tests {
         }
     }
 
-    // They took memory by the square of their number: each stretch had all that were ever in force
-    // there.
+    // They used to take memory quadratic in their number: each interval had all that were ever in
+    // force there.
     #[test]
     fn ranges_within_ranges_are_no_more_than_are_seen() {
         let nested: Vec<Owned> = (0..20_000u64)

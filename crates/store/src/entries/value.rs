@@ -1,11 +1,11 @@
-//! A value as it is handed out: a handle on the memory where it already lies.
+//! A value as it is returned: a handle on the memory where it already lies.
 //! ```text
 //! Value -> Block + range             read from a table; the block may leave the cache meanwhile
-//!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
-//!       -> Arc<[u8]>                 of a batch that is not written yet, or made of operands
-//!       -> Arc<ApartValue>           read from a file of values, or kept in the cache since then
+//!       -> Arc<SkipList> + place     in a memtable, which may be flushed meanwhile
+//!       -> Arc<[u8]>                 from an unwritten batch, or made of operands
+//!       -> Arc<ApartValue>           read from a value file, or from the cache
 //! ```
-//! Invariant: the bytes are never copied, and never change while the handle lives.
+//! Invariant: the bytes are not copied, and do not change while the handle lives.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -17,7 +17,7 @@ use crate::entries::read_value::ReadValue;
 use crate::entries::skiplist::HeldBytes;
 use crate::storage::clock::Clock;
 
-/// The bytes of a value. It keeps what holds them alive: a block, or a memtable. Copy the bytes
+/// The bytes of a value. It keeps a block or a memtable alive that contains them. Copy the bytes
 /// (`to_vec`) to keep them for long.
 #[derive(Clone, Default)]
 pub struct Value {
@@ -28,43 +28,43 @@ pub struct Value {
 enum ValueBytes {
     #[default]
     Empty,
-    /// Where it begins in the block, and where it ends: a block is shorter than 4 GiB.
+    /// Start and end of the value in the block, which is shorter than 4 GiB.
     Block(Block, u32, u32),
-    /// The same, with a time before it, which is none of the value's bytes.
+    /// The same. A time of expiry precedes the value in the block.
     BlockBehindExpiry(Block, u32, u32),
     Memtable(HeldBytes),
-    /// What is stored begins with a time, which is none of the value's bytes.
+    /// The stored value begins with a time of expiry, which is not part of the value.
     MemtableBehindExpiry(HeldBytes),
     Shared(Arc<[u8]>),
-    /// The same, with a time before it.
+    /// The same. A time of expiry precedes the value.
     SharedBehindExpiry(Arc<[u8]>),
-    /// In a place of its own, so that other values are handed out in few words.
+    /// Allocated separately, so that other values stay small.
     Apart(Arc<ApartValue>),
 }
 
-/// A value that is apart from its key.
+/// A value that was read from a value file.
 struct ApartValue {
     read: Arc<ReadValue>,
     expiry: Option<Expiry>,
 }
 
-// A get hands it through some functions on its way out.
+// A get passes the value through several functions.
 const _: () = assert!(size_of::<Value>() <= 4 * size_of::<usize>());
 
 impl Value {
-    /// No bytes.
+    /// An empty value.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// Requires: the block has these bytes.
+    /// A value within a block. Requires: the block has these bytes.
     #[inline]
     pub(crate) fn in_block(block: Block, range: Range<usize>) -> Self {
         Value { place: ValueBytes::Block(block, range.start as u32, range.end as u32) }
     }
 
-    /// From when on its key has this value no more. None: it does not expire, or the value was read
-    /// from a batch that is not written yet.
+    /// The time when the value expires. `None`: it does not expire, or was read from an unwritten
+    /// batch.
     pub fn expiry(&self) -> Option<Expiry> {
         match &self.place {
             ValueBytes::BlockBehindExpiry(block, start, _) => {
@@ -81,7 +81,7 @@ impl Value {
         }
     }
 
-    /// One that was made of operands, on top of a value that expires then.
+    /// A value made of operands, with the expiry of the value below them.
     pub(crate) fn made(bytes: Vec<u8>, expiry: Option<Expiry>) -> Value {
         let place = match expiry {
             None => ValueBytes::Shared(bytes.into()),
@@ -93,13 +93,12 @@ impl Value {
         Value { place }
     }
 
-    /// What was read of a file of values.
+    /// A value from a value file.
     pub(crate) fn apart(read: Arc<ReadValue>, expiry: Option<Expiry>) -> Value {
         Value { place: ValueBytes::Apart(Arc::new(ApartValue { read, expiry })) }
     }
 
-    /// The value that the user gave, of one that is stored with a time before it, unless that has
-    /// come.
+    /// Removes the time of expiry from a stored value. `None`: the value has expired.
     pub(crate) fn unless_expired(self, clock: &dyn Clock) -> Option<Value> {
         if Expiry::of_stored(&self).has_come(clock.since_epoch()) {
             return None;
@@ -160,7 +159,7 @@ impl fmt::Debug for Value {
     }
 }
 
-/// With any bytes, those of another value too.
+/// Compares the bytes with any other bytes, also those of a value.
 impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
     fn eq(&self, other: &T) -> bool {
         **self == *other.as_ref()

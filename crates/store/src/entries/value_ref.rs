@@ -1,25 +1,25 @@
-//! Where a value lies that is apart from its entry.
+//! A reference to a value that is stored apart from its entry.
 //! ```text
-//! entry    key | number, kind | form, file, offset, length, ..., checksum about 20 bytes
+//! entry    key | number, kind | form, file, offset, length, ..., checksum    about 20 bytes
 //!                                |
 //! 000012.value                   '-> head | chunk | chunk | ...           the value, written once
 //! ```
-//! Invariant: a reference says one thing for ever. A value that is moved gets another one.
+//! Invariant: a reference never changes its meaning. A value that is moved gets a new reference.
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entries::entry::{Entry, Kind, NUMBER_MAX};
 use crate::entries::expiry::EXPIRY_BYTES;
 
-/// The longest value that is apart, in bytes.
+/// The maximum length of a value that is stored apart, in bytes.
 pub(crate) const VALUE_APART_BYTES_MAX: u64 = 1 << 40;
 
-/// How the bytes of a value lie in its file: as they are.
+/// Form of a value in its file: plain.
 const FORM_PLAIN: u8 = 0;
-/// Or in chunks, each packed by itself.
+/// Form of a value in its file: in chunks that are compressed one by one.
 const FORM_PACKED: u8 = 1;
 
-/// The longest reference: form, four numbers of at most ten bytes, checksum.
+/// The maximum length of a reference: form, four varints of at most ten bytes, checksum.
 pub(crate) const VALUE_REF_BYTES_MAX: usize = 1 + 4 * 10 + size_of::<u32>();
 
 /// The place of a value in a value file.
@@ -27,13 +27,13 @@ pub(crate) const VALUE_REF_BYTES_MAX: usize = 1 + 4 * 10 + size_of::<u32>();
 pub(crate) struct ValueRef {
     /// The number of the file.
     pub(crate) file: u64,
-    /// Where its record begins.
+    /// The offset of its record.
     pub(crate) offset: u64,
-    /// Bytes of the value.
+    /// The length of the value in bytes.
     pub(crate) len: u64,
-    /// Of the checksums of its chunks, in their order.
+    /// The checksum of its chunks' checksums, in order.
     pub(crate) checksum: u32,
-    /// Bytes of its record, if its chunks are packed.
+    /// The length of its record in bytes, if its chunks are compressed.
     pub(crate) packed_bytes: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl ValueRef {
     }
 }
 
-/// The reference in a value as it is stored. None: the value is not apart.
+/// Decodes the reference in a stored value. `None`: the value is not apart.
 pub(crate) fn ref_in(kind: Kind, stored: &[u8]) -> Option<Result<ValueRef, Corrupt>> {
     let bytes = match kind {
         Kind::PutApart => stored,
@@ -78,7 +78,7 @@ pub(crate) fn ref_in(kind: Kind, stored: &[u8]) -> Option<Result<ValueRef, Corru
 }
 
 impl Entry<'_> {
-    /// Where its value is. None: in the entry, or it has none.
+    /// Decodes the entry's reference. `None`: the value is in the entry, or there is none.
     #[inline]
     pub(crate) fn value_ref(&self) -> Option<Result<ValueRef, Corrupt>> {
         ref_in(self.kind, self.value)

@@ -1,14 +1,16 @@
-//! The block cache: blocks that were read lately, under one budget of bytes. There is no table to
-//! look up: each open table has a slot for each of its blocks. S3-FIFO (docs/papers/s3-fifo.md).
+//! The block cache: recently read blocks, under one budget of bytes. Each open table has a slot for
+//! each of its blocks, so a lookup needs no hash table. Eviction follows S3-FIFO
+//! (docs/papers/s3-fifo.md).
 //! ```text
 //! a table's slots   [block 0] [empty] [block 2] [empty] [block 4]     a hit is the load of a slot
 //!                        ^                 ^                 ^
-//! fresh   new ->      place             place   -> out; if it was asked for, behind `kept`
-//! kept                                   place  -> out; if it was asked for, behind itself
+//! fresh   new ->      place             place   -> out; if touched, to the end of `kept`
+//! kept                                   place  -> out; if touched, to its own end
 //!          ^ new, if the block left `fresh` a short while ago
 //! ```
-//! Invariant: slots change under the lock of the queues alone. There each full slot has one place,
-//! and `used` is what full slots hold: at most the budget. So does each share count its own.
+//! Invariant: slots change only under the lock of the queues. There each full slot has one place.
+//! `used` is the size of all full slots, and at most the budget. Each share counts its own part of
+//! it.
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,7 @@ use crate::sync::{Arc, AtomicU8, AtomicU64, Mutex, Ordering, Slot, lock};
 
 type Slots = Arc<[Slot<BlockHeader>]>;
 
-/// What the slots of all tables share: one budget, and the order in which blocks go.
+/// What the slots of all tables share: one budget, and the order of eviction.
 pub(crate) struct BlockCache {
     bytes_max: u64,
     queues: Mutex<Queues>,
@@ -29,27 +31,28 @@ pub(crate) struct BlockCache {
 /// The places of all full slots.
 #[derive(Default)]
 struct Queues {
-    /// Blocks that nobody has asked for again, as far as is known: a tenth of all bytes.
+    /// Blocks that were not touched again, as far as is known. Their target is a tenth of all
+    /// bytes.
     fresh: VecDeque<FilledSlot>,
     fresh_bytes: u64,
     kept: VecDeque<FilledSlot>,
-    /// Places whose table was closed, and whose slots are empty therefore.
+    /// Places of closed tables, whose slots are empty.
     dead_count: usize,
     used: u64,
     era: Era,
 }
 
-/// Times by which blocks that left `fresh` are remembered. One lasts until so many have left as a
-/// quarter of the cache has places.
+/// The clock by which blocks that left `fresh` are remembered. An era lasts until as many have left
+/// as a quarter of all places.
 struct Era {
-    /// 1 to 255, then 1 again.
+    /// Runs from 1 to 255, then restarts at 1.
     number: u8,
     left: usize,
 }
 
-/// One byte in so many is for blocks that nobody has asked for again.
+/// Share of the bytes that is for fresh blocks: one part in this many.
 const FRESH_SHARE: u64 = 10;
-/// A block that comes back within so many eras was not fresh.
+/// A block that returns within this many eras goes to `kept`.
 const REMEMBERED: u8 = 4;
 
 impl Default for Era {
@@ -59,7 +62,7 @@ impl Default for Era {
 }
 
 impl Era {
-    /// A block leaves a cache of so many places.
+    /// Notes that a block leaves a cache with this many places.
     fn notes_one(&mut self, places: usize) {
         self.left += 1;
         if self.left * usize::from(REMEMBERED) >= places {
@@ -67,7 +70,8 @@ impl Era {
         }
     }
 
-    /// Whether what is of another era is remembered. (So is, wrongly, what is 255 eras older.)
+    /// Whether a block that left in this era is remembered. (A block that left 255 eras earlier is
+    /// mistaken for it.)
     fn remembers(&self, number: u8) -> bool {
         let age = (u16::from(self.number) + 255 - u16::from(number)) % 255;
         number > 0 && age < u16::from(REMEMBERED)
@@ -77,14 +81,14 @@ impl Era {
 /// What the queues know of one table.
 struct TableSlots {
     slots: Slots,
-    /// The era in which each block last left `fresh`. 0: it did not, or came back. Empty: slots are
-    /// not always for the same, and nothing is remembered.
+    /// The era in which each block last left `fresh`. 0: never, or it has returned. Empty if slots
+    /// may change their blocks; then nothing is remembered.
     left: Box<[AtomicU8]>,
-    /// The count of its share. (Not the share, which has the cache: that would have itself.)
+    /// The share's byte count. (Not the share: that refers to the cache, which would form a cycle.)
     of_share: Arc<AtomicU64>,
 }
 
-/// A slot that was filled.
+/// A full slot.
 struct FilledSlot {
     of: Arc<TableSlots>,
     number: usize,
@@ -100,7 +104,7 @@ impl FilledSlot {
     }
 }
 
-/// What keeping a block costs.
+/// The bytes that a cached block is charged.
 fn cost(block: &Block) -> u64 {
     (block.size_bytes() + size_of::<FilledSlot>()) as u64
 }
@@ -110,7 +114,7 @@ impl Queues {
         self.fresh.len() + self.kept.len()
     }
 
-    /// A place for a block that came, at the end of its queue.
+    /// Appends a place for a new block to its queue.
     fn push(&mut self, place: FilledSlot, block: &Block) {
         let left = place.left().map_or(0, |left| left.swap(0, Ordering::Relaxed));
         if self.era.remembers(left) {
@@ -122,15 +126,15 @@ impl Queues {
         }
     }
 
-    /// The next place that may go. `spares`: no block that was asked for has to go yet.
+    /// Returns the next place to evict. `spares`: touched blocks can still be spared.
     fn pop(&mut self, spares: bool) -> Option<FilledSlot> {
         let has_much = self.fresh_bytes * FRESH_SHARE > self.used;
         let is_fresh = has_much || !spares && !self.fresh.is_empty() || self.kept.is_empty();
         if is_fresh { self.fresh.pop_front() } else { self.kept.pop_front() }
     }
 
-    /// Lets go of blocks until they use at most `bytes`. A block that was asked for is spared,
-    /// though not for ever: readers ask for blocks meanwhile.
+    /// Evicts blocks until they use at most `bytes`. Touched blocks are spared, but no more of them
+    /// than there are places, since readers touch blocks meanwhile.
     fn shrink_to(&mut self, bytes: u64) {
         let mut spared_left = self.places();
         while self.used > bytes
@@ -156,7 +160,7 @@ impl Queues {
         }
     }
 
-    /// Whether a block that leaves its place was fresh.
+    /// Ends a block's freshness. Returns whether it was fresh.
     fn leaves_fresh(&mut self, block: &Block) -> bool {
         let was_fresh = block.note_fresh(false);
         if was_fresh {
@@ -175,7 +179,7 @@ impl Queues {
         of_share.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Forgets dead places once they outnumber the living, so that it costs little per place.
+    /// Removes dead places once they outnumber the living, so the cost per place is constant.
     fn forget_dead(&mut self) {
         if self.dead_count > self.places() - self.dead_count {
             self.fresh.retain(|place| !place.slot().is_empty());
@@ -186,31 +190,32 @@ impl Queues {
 }
 
 impl BlockCache {
-    /// A cache of at most so many bytes, for the tables of one store or of many; of none: no cache.
+    /// Creates a cache of at most `bytes_max` bytes, for the tables of one store or many. 0: no
+    /// cache.
     pub(crate) fn new(bytes_max: u64) -> Self {
         BlockCache { bytes_max, queues: Mutex::default() }
     }
 
-    /// A share of it for the tables of one key space.
+    /// Creates a share for the tables of one key space.
     pub(crate) fn share(self: &Arc<Self>) -> Arc<CacheShare> {
         Arc::new(CacheShare { cache: Arc::clone(self), bytes: Arc::default() })
     }
 
-    /// The bytes that are kept now.
+    /// The bytes of the cached blocks.
     pub(crate) fn size_bytes(&self) -> u64 {
         lock(&self.queues).used
     }
 }
 
-/// What the tables of one key space have of the cache: no part of the budget, but a count.
+/// What the tables of one key space use of the cache. It is only a count, not a part of the budget.
 pub(crate) struct CacheShare {
     cache: Arc<BlockCache>,
-    /// Changes under the lock of the queues, and so never exceeds the budget.
+    /// Changes under the lock of the queues, so it never exceeds the budget.
     bytes: Arc<AtomicU64>,
 }
 
 impl CacheShare {
-    /// The bytes that are kept now for its tables.
+    /// The bytes of the cached blocks of its tables.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -220,25 +225,25 @@ impl CacheShare {
         self.cache.bytes_max
     }
 
-    /// As this one, for the tables of another key space.
+    /// Creates a share of the same cache for another key space.
     pub(crate) fn another(&self) -> Arc<CacheShare> {
         self.cache.share()
     }
 }
 
-/// The slots of one table. What is in them goes when they go.
+/// The slots of one table. Dropping them frees their blocks.
 pub(crate) struct BlockSlots {
     share: Arc<CacheShare>,
-    /// As many as there are blocks; without a budget, none.
+    /// One for each block; none without a budget.
     slots: Slots,
-    /// The same, for the queues.
+    /// The same slots, for the queues.
     of_queues: Arc<TableSlots>,
     life: Arc<Life>,
 }
 
 impl BlockSlots {
-    /// Empty slots of this store. `remembers`: each is for one block always, and the block is
-    /// remembered for a while when it leaves.
+    /// Creates empty slots. `remembers`: each slot is for one fixed block, and the cache remembers
+    /// for a while that the block was evicted.
     pub(crate) fn new(
         share: Arc<CacheShare>,
         life: Arc<Life>,
@@ -254,7 +259,7 @@ impl BlockSlots {
         BlockSlots { share, slots, of_queues, life }
     }
 
-    /// The block of this number. None: it is not here.
+    /// Returns a block, and touches it. `None`: it is not cached.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> Option<Block> {
         let block = Block::from(self.slots.get(number)?.hold()?);
@@ -262,7 +267,7 @@ impl BlockSlots {
         Some(block)
     }
 
-    /// As `get`, if it is the block that is looked for. Others are not touched.
+    /// As `get`, if `is_it` accepts the block. Others are not touched.
     pub(crate) fn get_if(&self, number: usize, is_it: impl Fn(&Block) -> bool) -> Option<Block> {
         let block = Block::from(self.slots.get(number)?.hold()?);
         if !is_it(&block) {
@@ -272,19 +277,18 @@ impl BlockSlots {
         Some(block)
     }
 
-    /// Whether there is a slot of this number, and no block in it now.
+    /// Whether this slot exists and is empty.
     pub(crate) fn is_empty(&self, number: usize) -> bool {
         self.slots.get(number).is_some_and(Slot::is_empty)
     }
 
-    /// Asks for the memory of a slot, without waiting for it.
+    /// Prefetches a slot.
     #[inline]
     pub(crate) fn ask_for_slot(&self, number: usize) {
         prefetch_lines(&self.slots, number, 1);
     }
 
-    /// Prefetches the memory where the block of this number begins, if it is here: its header, and
-    /// the heads of its entries. Waits for nothing.
+    /// Prefetches the start of a cached block: its header, and the heads of its entries.
     #[inline]
     pub(crate) fn ask_for_block(&self, number: usize) {
         const LINES: usize = 5;
@@ -293,8 +297,8 @@ impl BlockSlots {
         }
     }
 
-    /// Keeps a block, unless it is here already or greater than the whole budget. It begins
-    /// untouched, so that blocks which are read but once go before those that are read again.
+    /// Caches a block, unless it is cached already or exceeds the whole budget. It begins
+    /// untouched, so blocks that are read once are evicted before those that are read again.
     pub(crate) fn insert(&self, number: usize, block: &Block) {
         let Some(slot) = self.slots.get(number) else { return };
         let cache = &self.share.cache;
@@ -308,7 +312,7 @@ impl BlockSlots {
         }
     }
 
-    /// The memory of the slots themselves.
+    /// The memory of the slots themselves, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.slots) + size_of_val(&*self.of_queues.left)
     }
@@ -316,12 +320,12 @@ impl BlockSlots {
 
 impl Drop for BlockSlots {
     fn drop(&mut self) {
-        // In a child the lock may be held for ever; there the memory stays.
+        // In a forked child the lock may be held forever, so the memory is leaked.
         if self.slots.is_empty() || self.life.is_forked() {
             return;
         }
         let mut queues = lock(&self.share.cache.queues);
-        // Most slots are empty, and looking is cheaper than emptying.
+        // Most slots are empty, and a look is cheaper than a swap.
         let full = self.slots.iter().filter(|slot| !slot.is_empty());
         for block in full.filter_map(|slot| slot.replace(None)).map(Block::from) {
             queues.leaves_fresh(&block);

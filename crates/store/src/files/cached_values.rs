@@ -1,12 +1,12 @@
-//! Values apart that gets have read lately, in the cache of blocks, under its budget.
+//! Values from value files that gets have read recently, kept in the block cache under its budget.
 //! ```text
-//! reference -> a group of slots -> file u64 | place u64 -> value    whose it is
-//! groups    as many slots as twice the values that the whole cache has room for
+//! reference -> a group of slots -> file u64 | offset u64 -> value    the first two identify it
+//! groups    twice as many slots as the whole cache has room for values
 //! ```
-//! A value whose file is gone stays until others push it out.
+//! A value whose file was removed stays until it is evicted.
 //!
-//! Invariant: what is given is the value of that reference: a slot's memory tells its file and
-//! place, no file number is given again, and what lies at a place of a file never changes.
+//! Invariant: a lookup returns the value of exactly that reference. A slot stores file and offset,
+//! file numbers are never reused, and the bytes at an offset of a file never change.
 
 use std::ops::Range;
 
@@ -19,24 +19,24 @@ use crate::files::cache::{BlockSlots, CacheShare};
 use crate::storage::life::Life;
 use crate::sync::{Arc, OnceLock};
 
-/// What a slot's memory has beside the value.
+/// Bytes of a slot's memory beside the value.
 const PREFIX_BYTES: usize = 16;
-/// The slots of a group, in which a value may be: they lie on one or two cache lines.
+/// Slots in a group, any of which may have a value. They lie on one or two cache lines.
 const GROUP: usize = 8;
-/// The shortest value that slots are counted for.
+/// The shortest value that slots are provided for.
 const VALUE_BYTES_MIN: usize = 1 << 10;
-/// The most slots of a key space: they take 8 MiB.
+/// Maximum number of slots of a key space. They take 8 MiB.
 const SLOTS_MAX: usize = 1 << 20;
-/// A value that takes more than one in so many parts of the cache is not kept: it would push out
-/// too much that is asked for more often.
+/// A value that takes more than one part in this many of the cache is not kept. It would evict too
+/// much that is requested more often.
 const SHARE_OF_CACHE: usize = 8;
 
-/// The values of a key space that are kept.
+/// The cached values of a key space.
 pub(crate) struct CachedValues {
     share: Arc<CacheShare>,
     life: Arc<Life>,
     group_count: usize,
-    /// Made for the first value.
+    /// Allocated for the first value.
     slots: OnceLock<BlockSlots>,
 }
 
@@ -49,23 +49,23 @@ fn prefix(at: &ValueRef) -> [u8; PREFIX_BYTES] {
 }
 
 impl CachedValues {
-    /// None yet. Few are shorter than the threshold from which on values are apart.
+    /// Creates an empty cache of values. `threshold` is the length from which on values are apart.
     pub(crate) fn new(share: Arc<CacheShare>, life: Arc<Life>, threshold: usize) -> Self {
         let values = share.bytes_max() as usize / threshold.max(VALUE_BYTES_MIN);
         let group_count = (2 * values).clamp(1, SLOTS_MAX).div_ceil(GROUP);
         CachedValues { share, life, group_count, slots: OnceLock::new() }
     }
 
-    /// The slots in which a value may be.
+    /// Returns the slots that may have a value.
     fn group(&self, at: &ValueRef) -> Range<usize> {
-        // Multiples of odd numbers near the golden ratio's part of 2^64 keep far from each other.
+        // Multiples of 2^64 divided by the golden ratio are spread evenly.
         const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = (at.file.rotate_left(40) ^ at.offset).wrapping_mul(SPREAD);
         let first = ((u128::from(mixed) * self.group_count as u128) >> 64) as usize * GROUP;
         first..first + GROUP
     }
 
-    /// The value of a reference, which expires then. None: it is not here.
+    /// Returns the value of a reference, with this expiry. `None`: it is not cached.
     pub(crate) fn get(&self, at: &ValueRef, expiry: Option<Expiry>) -> Option<Value> {
         let (slots, prefix) = (self.slots.get()?, prefix(at));
         let is_it = |block: &Block| block.raw() == prefix;
@@ -73,8 +73,8 @@ impl CachedValues {
         Some(Value::apart(Arc::clone(block.value()?), expiry))
     }
 
-    /// Keeps a value that was read, unless it is here, or too long, or its group is full. (Of two
-    /// threads that read the same one at once, both may keep it.)
+    /// Caches a value, unless it is cached already or too long, or its group is full. (If two
+    /// threads read the same value at once, both copies may be kept.)
     pub(crate) fn keep(&self, at: &ValueRef, read: &Arc<ReadValue>) {
         if read.range.len() > self.share.bytes_max() as usize / SHARE_OF_CACHE {
             return;
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn another_value_of_the_same_group_is_not_given() {
         let cache = cache_of(64 << 10);
-        // There is one group alone.
+        // There is only one group.
         let values = cached(&cache, 1 << 20);
         let all: Vec<ValueRef> = (0..12).map(|number| at(number / 3, number % 3, 50)).collect();
         for (number, at) in all.iter().enumerate() {
@@ -158,7 +158,7 @@ mod tests {
         const COUNT: usize = 1000;
         let cache = cache_of(COUNT as u64 * (4096 + 200));
         let values = cached(&cache, 4096);
-        // As they lie in files, one behind the other.
+        // Placed as in files, back to back.
         let all: Vec<ValueRef> = (0..COUNT as u64)
             .map(|number| at(number / 300, 28 + number % 300 * 4116, 4096))
             .collect();

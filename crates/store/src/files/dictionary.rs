@@ -1,10 +1,10 @@
-//! What blocks of a merge's inputs have in common, for the blocks that it writes.
+//! The Zstandard dictionary of a merge: what blocks of its inputs have in common.
 //! ```text
-//! inputs   [b b b b b b b b b] [b b b b]     every so many blocks is read, past the cache
+//! inputs   [b b b b b b b b b] [b b b b]     blocks at equal distances are read, past the cache
 //!           ^       ^       ^     ^
 //! sample   most of it -> a dictionary       the rest -> is it worth its bytes? -> yes: kept
 //! ```
-//! Invariant: it follows from the inputs and the options alone, so that one seed gives one history.
+//! Invariant: it depends only on the inputs and the options, so one seed gives one history.
 
 use crate::entries::compression::{Compression, EncoderDictionary, Packer, Packing, train};
 use crate::entries::cursor::Reads;
@@ -12,24 +12,25 @@ use crate::error::Result;
 use crate::files::placed_run::PlacedRun;
 use crate::sync::Arc;
 
-/// Blocks of a sample, at most and at least.
+/// Minimum and maximum number of blocks in a sample.
 const SAMPLE_BLOCKS: std::ops::RangeInclusive<usize> = 16..=96;
-/// One block in so many is read twice, at most.
+/// At most one block in this many is read twice.
 const BLOCKS_PER_READ: usize = 4;
-/// Bytes of a sample, at most: a merge of long values must not hold all of them.
+/// Maximum bytes of a sample: a merge of long values must not hold all of them.
 const SAMPLE_BYTES_MAX: usize = 4 << 20;
-/// A longer block is not read: it has little in common with others, for its length.
+/// Longer blocks are not sampled: for their length, they have little in common with others.
 const BLOCK_BYTES_MAX: u64 = 64 << 10;
-/// A piece is the beginning of its block, up to here.
+/// A piece is the start of its block, up to this length.
 const PIECE_BYTES_MAX: usize = 128 << 10;
-/// One piece in so many judges the dictionary, and is not in it.
+/// One piece in this many judges the dictionary, and is not used for training.
 const PIECES_PER_JUDGE: usize = 8;
-/// A dictionary is kept if it saves so many times its own bytes in a table, ...
+/// A dictionary is kept if it saves this many times its own bytes in a table, ...
 const SAVED_PER_BYTE: u64 = 2;
-/// ... and this part of what blocks take without it. Reads with one are a little slower.
+/// ... and one part in this many of the blocks' size without it. Reads with a dictionary are
+/// slightly slower.
 const SAVED_PART: u64 = 32;
 
-/// The dictionary for the output of a merge of these runs. None: it would not pay.
+/// Trains the dictionary for the output of a merge of these runs. `None`: it would not pay.
 pub(crate) fn dictionary_of(
     runs: &[PlacedRun],
     packing: Packing,
@@ -59,7 +60,7 @@ pub(crate) fn dictionary_of(
     Ok(dictionary.filter(|dictionary| pays(dictionary, packing.compression, &judges, bytes)))
 }
 
-/// Whether a dictionary makes these blocks, and so a table of so many bytes, enough smaller.
+/// Whether a dictionary saves enough on the judging pieces, projected to a table of `bytes` bytes.
 fn pays(
     dictionary: &Arc<EncoderDictionary>,
     compression: Compression,
@@ -84,7 +85,7 @@ fn pays(
     saved * SAVED_PART >= without && in_table >= u128::from(cost)
 }
 
-/// Blocks that are spread evenly over those of the inputs, in their order.
+/// Reads blocks that are spread evenly over the inputs, in their order.
 fn sample_of(runs: &[PlacedRun]) -> Result<Vec<Vec<u8>>> {
     let tables = || runs.iter().flat_map(|placed| placed.run.tables()).map(|table| &table.table);
     let block_count: usize = tables().map(|table| table.block_count()).sum();

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::run::Run;
 use crate::sync::Arc;
 
-/// A part of a filter that takes sorted keys, words faster than others.
+/// A consumer of sorted keys that is faster with keys of eight bytes.
 pub(crate) trait TakeKeys {
     fn take(&mut self, key: &[u8]);
     fn take_words(&mut self, words: &[[u8; 8]]);
@@ -35,14 +35,14 @@ macro_rules! takes_keys {
 
 takes_keys!(PartBuilder, Inserter, Recoder);
 
-/// The keys of a list at some places that follow each other.
+/// Consecutive keys of a list.
 pub(crate) struct Keys<'a> {
     pub(crate) list: &'a KeyList,
     pub(crate) places: Range<usize>,
 }
 
 impl Keys<'_> {
-    /// Gives the keys to a filter.
+    /// Adds the keys to a filter.
     pub(crate) fn give_to(self, filter: &mut impl TakeKeys) {
         let Keys { list, places } = self;
         match list.words(places.clone()) {
@@ -65,8 +65,8 @@ pub(crate) fn for_each_entry(
     Ok(())
 }
 
-/// Calls `f` with each user key of a run once, ascending. Its blocks are read past the cache. An
-/// error: the keys descend somewhere.
+/// Calls `f` once with each user key of a run, ascending. Reads the blocks past the cache. Returns
+/// an error if keys descend somewhere.
 pub(crate) fn for_each_key(run: &Arc<Run>, mut f: impl FnMut(&[u8])) -> Result<()> {
     let mut last: Option<Vec<u8>> = None;
     for_each_entry(&mut run.cursor().end_to_end(), |&Entry { key, .. }| {
@@ -80,8 +80,8 @@ pub(crate) fn for_each_key(run: &Arc<Run>, mut f: impl FnMut(&[u8])) -> Result<(
     })
 }
 
-/// Whether `key` is another one than `last`, which came before it. Checksums do not prove order: it
-/// is checked here, before anything is built on it.
+/// Returns whether `key` differs from `last`, the key before it. Checksums do not prove order, so
+/// it is checked before anything is built on it.
 fn is_next(last: &[u8], key: &[u8], path: &Path) -> Result<bool> {
     match last.cmp(key) {
         Ordering::Less => Ok(true),
@@ -93,13 +93,13 @@ fn is_next(last: &[u8], key: &[u8], path: &Path) -> Result<bool> {
     }
 }
 
-/// An error that names `path`: `key` is before `last`, which was read before it.
+/// Returns an error that names `path` if `key` is less than `last`, which was read before it.
 pub(crate) fn is_in_order(last: &[u8], key: &[u8], path: &Path) -> Result<()> {
     is_next(last, key, path).map(drop)
 }
 
-/// The keys of each flush in a run, ascending and distinct, flushes in number order. Its blocks are
-/// read past the cache. An error: the keys descend somewhere.
+/// Collects the keys of each flush in a run, ascending and distinct. Reads the blocks past the
+/// cache. Returns an error if keys descend somewhere.
 pub(crate) fn keys_by_flush(
     run: &Arc<Run>,
     flush_of: impl Fn(Sequence) -> Result<FlushNumber>,
@@ -128,7 +128,7 @@ mod tests {
         image
     }
 
-    /// Words go by another way, which is taken where there is nothing else.
+    /// Keys of eight bytes take a separate path, but only if all keys have that length.
     #[test]
     fn a_filter_gets_the_same_keys_whatever_their_lengths() {
         let words: Vec<Vec<u8>> =

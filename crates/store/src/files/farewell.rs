@@ -1,21 +1,22 @@
-//! A table that has left the tree tells when its last reader is gone: then its file can go.
+//! A notification when the last reader of a table that has left the tree is gone. Then its file can
+//! be removed.
 //!
-//! Invariant: it tells once, when it is dropped.
+//! Invariant: it notifies once, when it is dropped.
 
 use crate::sync::{Arc, OnceLock};
 
-/// Who is told.
+/// The receiver of the notification.
 pub(crate) trait LastReader: Send + Sync {
-    /// No one reads the table any more.
+    /// Nobody reads the table any more.
     fn is_gone(&self);
 }
 
-/// Belongs to a table, and is dropped with it by its last reader.
+/// Belongs to a table. The table's last reader drops both.
 #[derive(Default)]
 pub(crate) struct Farewell(OnceLock<Arc<dyn LastReader>>);
 
 impl Farewell {
-    /// The table has left the tree.
+    /// Registers the receiver. The table has left the tree.
     pub(crate) fn tell(&self, of: Arc<dyn LastReader>) {
         let _ = self.0.set(of);
     }

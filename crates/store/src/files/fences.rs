@@ -1,12 +1,13 @@
-//! Where in a table a key is: one separator per block, in memory.
+//! Fence pointers: one separator per block in memory, which leads from a key to its block.
 //! ```text
 //! blocks       0        1        2        3
 //! separators       f1       f2       f3           keys of block i-1  <  f_i  <=  keys of block i
 //! find(key)    the last block whose separator is at or before the key
 //! ```
-//! Invariant: separators ascend, and are found by their heads: the eight bytes after the prefix
-//! that all share, as a number. Longer ones keep their tails for ties. A key whose versions fill
-//! several blocks is the separator of each but the first; those blocks are listed as continued.
+//! Invariant: separators ascend. They are searched by their heads: the eight bytes behind the
+//! prefix that all share, as a number. Longer separators keep their tails to break ties. If the
+//! versions of a key fill several blocks, the key is the separator of each but the first. These
+//! blocks are listed in `continued`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -18,21 +19,22 @@ use crate::entries::keys::{common_prefix, first_not, key_head};
 const HEAD_BYTES: usize = size_of::<u64>();
 /// The length that stands for every separator with a tail.
 const LONG: u8 = HEAD_BYTES as u8 + 1;
-/// Every so manieth head is sampled: the samples of a large table stay in the fast caches.
+/// One head in this many is sampled. The samples of a large table stay in the fast processor
+/// caches.
 const SAMPLE_EVERY: usize = 64;
 
-/// Bytes of a separator beyond those that tell two keys apart: with them it is near the first of
-/// them.
+/// Bytes of a separator beyond those that distinguish the two keys. They keep it close to the
+/// lesser key.
 const NEARER_BYTES: usize = 2;
 
-/// A short key after `before` and at or before `key`, near `before`. A seek of a key between the
-/// two finds the next block at once. Requires: before < key.
+/// Returns a short key after `before` and at or before `key`, close to `before`. So a seek of a key
+/// between the two finds the next block at once. Requires: before < key.
 pub(crate) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
     assert!(before < key, "{before:?} is not before {key:?}");
     let common = common_prefix(before, key);
     match before.get(..common + 1 + NEARER_BYTES) {
         Some(start) => {
-            // One more than the start of `before`, as a number; it ends with the byte that grows.
+            // The start of `before` as a number, plus one. It ends with the byte that grows.
             let grows = start.iter().rposition(|byte| *byte < u8::MAX).unwrap_or(common);
             let mut separator = start[..=grows].to_vec();
             separator[grows] += 1;
@@ -43,18 +45,18 @@ pub(crate) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The separators of the blocks 1, 2, …: block 0 has none.
+/// The separators of blocks 1, 2, …. Block 0 has none.
 #[derive(Clone, Debug)]
 pub(crate) struct Fences {
     prefix: Box<[u8]>,
     heads: Vec<u64>,
     samples: Vec<u64>,
-    /// Lengths after the prefix, `LONG` at most.
+    /// Lengths behind the prefix, capped at `LONG`.
     lens: Vec<u8>,
-    /// Where each tail ends in `tails`. Empty if no separator has one.
+    /// The end of each tail in `tails`. Empty if no separator has a tail.
     tail_ends: Vec<usize>,
     tails: Vec<u8>,
-    /// Blocks that begin with the key that the block before ends with.
+    /// Blocks that begin with the last key of the previous block.
     continued: Vec<u32>,
 }
 
@@ -64,8 +66,8 @@ fn short_len(rest: &[u8]) -> u8 {
 }
 
 impl Fences {
-    /// None: the separators descend somewhere, or a block is continued without its separator being
-    /// a key. Separator i belongs to block i + 1; `continued` ascends.
+    /// Builds the fences. Separator i belongs to block i + 1; `continued` ascends. `None`:
+    /// separators descend, or a repeated one does not belong to a continued block.
     pub(crate) fn new(separators: &[&[u8]], continued: Vec<u32>) -> Option<Fences> {
         let ascending =
             separators.windows(2).enumerate().all(|(at, pair)| match pair[0].cmp(pair[1]) {
@@ -101,26 +103,27 @@ impl Fences {
         })
     }
 
-    /// The first block that may hold `key`: every entry before that block is before the key.
+    /// Returns the first block that may contain `key`. All entries of earlier blocks are before the
+    /// key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
         let block = self.last_of(key);
         if self.continues(block, key) { self.first_of(block, key) } else { block }
     }
 
-    /// The first of the blocks that have `key`. Requires: `block` begins with it, as the block
-    /// before ended.
+    /// Returns the first block that contains `key`. Requires: `block` begins with it, and the block
+    /// before ends with it.
     #[cold]
     fn first_of(&self, block: usize, key: &[u8]) -> usize {
         let rest = key.strip_prefix(&*self.prefix).unwrap_or_default();
         let head = key_head(rest);
-        // Separators that are the key: of blocks that go on with it, and perhaps of the one that
-        // begins with it.
+        // Separators equal to the key belong to blocks that continue it, and perhaps to the one
+        // that begins with it.
         let low = first_not(0..block - 1, |place| self.compare(place, head, rest).is_lt());
         if self.continues(low + 1, key) { low } else { low + 1 }
     }
 
-    /// Asks for the memory where the search for `key` will end, without waiting for it.
+    /// Prefetches the heads where the search for `key` will end.
     #[inline]
     pub(crate) fn ask_for(&self, key: &[u8]) {
         const LINES: usize = SAMPLE_EVERY * HEAD_BYTES / 64;
@@ -129,7 +132,8 @@ impl Fences {
         }
     }
 
-    /// Whether `block` begins with `key`, as the block before ended. False: `key` is not in both.
+    /// Whether `block` begins with `key`, and the block before ends with it. False: one of them
+    /// lacks it.
     #[inline]
     pub(crate) fn continues(&self, block: usize, key: &[u8]) -> bool {
         !self.continued.is_empty()
@@ -139,7 +143,7 @@ impl Fences {
             })
     }
 
-    /// The last block that may hold `key`: as many separators are at or before it.
+    /// Returns the last block that may contain `key`: the number of separators at or before it.
     #[inline]
     pub(crate) fn last_of(&self, key: &[u8]) -> usize {
         let Some(rest) = key.strip_prefix(&*self.prefix) else {
@@ -155,7 +159,8 @@ impl Fences {
         first_not(low..low + ties, |place| self.compare(place, head, rest).is_le())
     }
 
-    /// Between two samples: all heads before are below `head`, and none behind.
+    /// Returns the range between two samples. All heads before it are below `head`, and none
+    /// behind.
     #[inline]
     fn sampled(&self, head: u64) -> Range<usize> {
         let sample = self.samples.partition_point(|&other| other < head);
@@ -163,7 +168,7 @@ impl Fences {
         start..(sample * SAMPLE_EVERY).min(self.heads.len())
     }
 
-    /// Separator `place` beside the key of this head that goes on with `rest` after the prefix.
+    /// Compares a separator with the key that has this head, and `rest` behind the prefix.
     fn compare(&self, place: usize, head: u64, rest: &[u8]) -> Ordering {
         let heads = self.heads[place].cmp(&head);
         let lens = || self.lens[place].cmp(&short_len(rest));
@@ -179,7 +184,7 @@ impl Fences {
         &self.tails[start..self.tail_ends[place]]
     }
 
-    /// The memory it takes.
+    /// The heap memory, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         (self.heads.capacity() + self.samples.capacity()) * HEAD_BYTES
             + self.lens.capacity()
@@ -249,7 +254,7 @@ mod tests {
         assert!(!fences.continues(4, b"key") && !fences.continues(2, b"kex"));
         assert_eq!((fences.find(b"kex"), fences.find(b"key\0"), fences.find(b"kez")), (1, 3, 4));
         assert_eq!((fences.last_of(b"key"), fences.last_of(b"kex")), (3, 1));
-        // Block 2 begins with "key", which no block before it has.
+        // Block 2 begins with "key", which no earlier block has.
         let fences = Fences::new(&separators, vec![3]).unwrap();
         assert_eq!((fences.find(b"key"), fences.last_of(b"key")), (2, 3));
     }

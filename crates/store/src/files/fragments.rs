@@ -1,11 +1,11 @@
-//! What can be read of a damaged file, and what cannot, with its place. `dump` shows it, and
-//! `repair` saves it.
+//! The readable and unreadable parts of a damaged file, each with its place. `dump` prints the
+//! readable ones, and `repair` saves them.
 //! ```text
 //! log, manifest   header | record | #### | record | ##       Whole, Damaged, Whole, Torn
 //! table           block | block | #### (table/parts.rs)      Whole, Whole, Damaged
 //! ```
 //! Invariant: a whole fragment has passed its checksums at its own place. A fragment that is not
-//! whole is no error. Opening a store is stricter.
+//! whole is not an error here; opening a store is stricter.
 
 use std::ops::Range;
 
@@ -16,39 +16,39 @@ use crate::files::record::{next_record, record_at, record_size};
 use crate::files::wal::{self, Predecessor, WalBatch};
 use crate::plan::store_layout::StoreEdit;
 
-/// A part of a file: bytes that could be read, or bytes that could not.
+/// A part of a file: an item that could be read, or bytes that could not.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fragment<T> {
     /// A record or a block that was read.
     Whole { offset: u64, item: T },
-    /// Bytes that are not as they were written.
+    /// Bytes that are damaged.
     Damaged {
         bytes: Range<u64>,
         what: String,
-        /// How many entries they held. None: unknown.
+        /// The number of entries in them. `None`: unknown.
         entries: Option<u64>,
-        /// No valid record starts in these bytes.
+        /// Whether no valid record starts in these bytes.
         is_gap: bool,
     },
-    /// The end of the file, without a record. A crash may have left it, and so may damage. Zeros: a
-    /// log's may have been allocated ahead, and never written.
+    /// The end of the file, without a record. A crash or damage may have left it. Zeros may also be
+    /// space that a log had preallocated.
     Torn { bytes: Range<u64>, are_zeros: bool },
 }
 
 impl<T> Fragment<T> {
-    /// Damage of unknown cost.
+    /// Damage of an unknown number of entries.
     fn damaged(bytes: Range<usize>, what: String) -> Self {
         let bytes = bytes.start as u64..bytes.end as u64;
         Fragment::Damaged { bytes, what, entries: None, is_gap: false }
     }
 
-    /// The end of a file from `start` on.
+    /// The end of a file, from `start` on.
     fn torn(file: &[u8], start: usize) -> Self {
         let are_zeros = file[start..].iter().all(|&byte| byte == 0);
         Fragment::Torn { bytes: start as u64..file.len() as u64, are_zeros }
     }
 
-    /// Where it begins.
+    /// The offset of its first byte.
     pub(crate) fn offset(&self) -> u64 {
         match self {
             Fragment::Whole { offset, .. } => *offset,
@@ -60,13 +60,13 @@ impl<T> Fragment<T> {
 /// A record of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum LogRecord<'a> {
-    /// The first record.
+    /// The predecessor record, which is the first one.
     Predecessor(Predecessor),
     /// Writes that were logged together.
     Group(WalBatch<'a>),
 }
 
-/// The fragments of the log with this number.
+/// Returns the fragments of the log with this number.
 pub(crate) fn log_fragments(
     bytes: &[u8],
     number: u64,
@@ -82,9 +82,9 @@ pub(crate) fn log_fragments(
     })
 }
 
-/// The fragments of a log as opening counts them. A gap that no later group shows to have been
-/// durable begins the torn end that a crash has left. Groups behind that gap do not count.
-/// `counts`: how many bytes of this log are durable, as the next log tells.
+/// Returns the fragments of a log that an opening would count. A gap that no later group proves to
+/// have been durable begins the torn end that a crash left. Groups behind that gap do not count.
+/// `counts` is the number of durable bytes of this log, as the next log tells.
 pub(crate) fn log_fragments_that_count(
     bytes: &[u8],
     number: u64,
@@ -95,8 +95,8 @@ pub(crate) fn log_fragments_that_count(
         Fragment::Whole { item: LogRecord::Group(group), .. } => group.durable_bytes,
         _ => 0,
     };
-    // Each group tells of more bytes than the groups before it. So if any group proves that a gap
-    // was durable, a group behind the gap does, or the next log.
+    // Later groups record more durable bytes. So if any group proves that a gap was durable, one
+    // behind the gap does, or the next log.
     let proven = fragments.iter().map(durable).max().max(counts).unwrap_or(0);
     let torn = fragments.iter().enumerate().find_map(|(place, fragment)| match fragment {
         Fragment::Damaged { bytes, is_gap: true, .. } => {
@@ -111,13 +111,13 @@ pub(crate) fn log_fragments_that_count(
     fragments
 }
 
-/// The fragments of a manifest.
+/// Returns the fragments of a manifest.
 pub(crate) fn manifest_fragments(bytes: &[u8]) -> impl Iterator<Item = Fragment<StoreEdit>> {
     let start = start_of(bytes, &manifest::header());
     fragments(bytes, start, manifest::SALT, |_, payload| manifest::decode(payload))
 }
 
-/// What is wrong with the header, if anything is, and where the first record may be.
+/// Returns what is wrong with the header, if anything, and the offset of the first record.
 fn start_of<T>(bytes: &[u8], header: &[u8]) -> (Option<Fragment<T>>, usize) {
     let right = bytes.iter().zip(header).take_while(|(found, wanted)| found == wanted).count();
     if right == header.len() {
@@ -131,7 +131,7 @@ fn start_of<T>(bytes: &[u8], header: &[u8]) -> (Option<Fragment<T>>, usize) {
     (Some(Fragment::Damaged { bytes, what, entries, is_gap: false }), header.len())
 }
 
-/// The fragments of a file of records, in the order of the file.
+/// Returns the fragments of a file of records, in order.
 fn fragments<'a, T>(
     bytes: &'a [u8],
     (start, mut at): (Option<Fragment<T>>, usize),
@@ -176,7 +176,7 @@ mod tests {
     use crate::storage::traits::Storage;
     use std::path::Path;
 
-    /// A log of groups with the sequence numbers 1 to 4, and where its records begin.
+    /// A log of groups with the sequence numbers 1 to 4, and the offsets of its records.
     fn log() -> (Vec<u8>, Vec<u64>) {
         let (disk, dir) = (Memory::new(), Path::new("db"));
         disk.create_dir(dir).expect("makes the folder");
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(firsts(&all(&sound)), [1, 2, 3, 4]);
         for byte in 0..sound.len() {
             let mut bytes = sound.clone();
-            // Of the version that makes none that is read.
+            // This flip never yields another readable version.
             bytes[byte] ^= 0x10;
             let fragments = all(&bytes);
             let hit = offsets.iter().rposition(|&offset| offset <= byte as u64);

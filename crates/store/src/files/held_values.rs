@@ -1,7 +1,7 @@
 //! The value files that a memtable's entries refer to.
 //!
-//! Invariant: a memtable holds its files from its first entry until it is in tables, and no version
-//! has it any more.
+//! Invariant: a memtable holds these files from its first such entry on, until its entries are in
+//! tables and no version contains it.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::files::value_file::ValueFile;
 use crate::files::value_file::format::record_bytes;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 
-/// Value files of one memtable, and how many bytes of each its entries refer to.
+/// The value files of one memtable, each with the bytes that its entries refer to.
 #[derive(Default)]
 pub(crate) struct HeldValues {
     files: Mutex<BTreeMap<u64, (Arc<ValueFile>, u64)>>,
-    /// In all.
+    /// The sum of all bytes.
     bytes: AtomicU64,
 }
 
 impl HeldValues {
-    /// An entry refers to a value of this file.
+    /// Notes that an entry refers to a value of this file.
     pub(crate) fn hold(&self, file: &Arc<ValueFile>, at: &ValueRef) {
         self.bytes.fetch_add(record_bytes(at), Ordering::Relaxed);
         let mut held = lock(&self.files);
@@ -27,13 +27,13 @@ impl HeldValues {
         *bytes += record_bytes(at);
     }
 
-    /// Bytes that entries refer to.
+    /// The bytes that entries refer to.
     #[inline]
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The files, each with its bytes that entries refer to.
+    /// Returns the files, each with the bytes that entries refer to.
     pub(crate) fn all(&self) -> Vec<(Arc<ValueFile>, u64)> {
         lock(&self.files).values().map(|(file, bytes)| (Arc::clone(file), *bytes)).collect()
     }

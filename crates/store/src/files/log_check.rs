@@ -1,9 +1,9 @@
-//! Counts and checks the entries of logs, which are in no table yet.
+//! Counts and checks the entries of logs that are in no table yet.
 //! ```text
 //! names -> live logs, newest first -> groups, ages, missing logs
-//!          (each log tells how many bytes of the log before it count)
+//!          (each log tells how many bytes of the previous log count)
 //! ```
-//! Invariants: files are only read. Damage goes into a list, and does not end the walk.
+//! Invariants: files are only read. Damage is reported to the caller and does not end the walk.
 
 use std::io::ErrorKind;
 
@@ -15,22 +15,22 @@ use crate::plan::store_layout::LogNumbers;
 use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 
-/// What logs hold that is in no table yet.
+/// What logs contain that is in no table yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogCounts {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes that count: those that a crash or a failed write left at an end do not.
+    /// Bytes that count. Those that a crash or a failed write left at an end do not.
     pub bytes: u64,
-    /// Groups of writes that were logged together.
+    /// Number of groups of writes that were logged together.
     pub groups: u64,
-    /// Writes: puts and deletions.
+    /// Number of writes: puts and deletions.
     pub entries: u64,
 }
 
 impl LogCounts {
-    /// Counts the writes of a group.
+    /// Counts a group with this many writes.
     pub(crate) fn add_group(&mut self, entries: usize) {
         self.groups += u64::from(entries > 0);
         self.entries += entries as u64;
@@ -44,7 +44,7 @@ impl LogCounts {
     }
 }
 
-/// The logs with entries that are in no table, oldest first.
+/// Returns the numbers of the logs with entries that are in no table, oldest first.
 pub(crate) fn live_logs(names: &[String], record: LogNumbers) -> Vec<u64> {
     let mut numbers = numbers_of(names, wal_name);
     numbers.retain(|&number| number >= record.live);
@@ -55,13 +55,13 @@ pub(crate) fn live_logs(names: &[String], record: LogNumbers) -> Vec<u64> {
 pub(crate) struct LogCheck<'a> {
     pub(crate) folder: &'a OpenFolder,
     pub(crate) layout: &'a StoreLayout,
-    /// Whether a live log that is not there is lost: no flush runs meanwhile, and the layout is
+    /// Whether a missing live log is lost. This holds if no flush runs meanwhile and the layout is
     /// known.
     pub(crate) misses_logs: bool,
 }
 
 impl LogCheck<'_> {
-    /// Reads every live log of these files, and calls `damage` with each error.
+    /// Reads every live log among `names`, and calls `damage` with each error.
     pub(crate) fn run(
         &self,
         names: &[String],
@@ -73,7 +73,7 @@ impl LogCheck<'_> {
         if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
             damage(missing_newest(self.folder, gone))?;
         }
-        // Newest first, since each log tells how many bytes of the log before it count.
+        // Newest first, since each log tells how many bytes of the previous log count.
         let mut valid = None;
         for &number in numbers.iter().rev() {
             let before = match wal::predecessor(self.folder, number) {
@@ -104,7 +104,7 @@ impl LogCheck<'_> {
         Ok(counts)
     }
 
-    /// The logs that nothing but change feeds can need, and that are damaged.
+    /// Returns the damaged logs that only change feeds can need.
     pub(crate) fn damaged_kept(&self, names: &[String]) -> Result<Vec<u64>> {
         let mut damaged = Vec::new();
         let oldest = live_logs(names, self.layout.logs).first().copied();
@@ -117,8 +117,8 @@ impl LogCheck<'_> {
         Ok(damaged)
     }
 
-    /// Reads logs that are kept for change feeds: those that follow each other up to one that is
-    /// needed. `newest`: the newest of them, and how many of its bytes count.
+    /// Reads the logs that are kept for change feeds: the chain of predecessors of the oldest
+    /// needed log. `newest` is the newest of them, and the number of its bytes that count.
     fn check_kept(
         &self,
         names: &[String],
@@ -137,7 +137,7 @@ impl LogCheck<'_> {
                     let before = before.filter(|before| before.wal < number);
                     next = before.map(|before| (before.wal, before.valid_bytes));
                 }
-                // It is kept no longer.
+                // The log was removed meanwhile.
                 Err(error) if self.has_gone(&error) => {}
                 Err(error) => damage(number, error)?,
             }
@@ -155,7 +155,7 @@ impl LogCheck<'_> {
         self.misses_logs && is_needed && !numbers.contains(&before.wal)
     }
 
-    /// A flush that is installed meanwhile removes its log.
+    /// Whether a flush that was installed meanwhile has removed the log.
     fn has_gone(&self, error: &Error) -> bool {
         let is_gone = |kind| kind == ErrorKind::NotFound && !self.misses_logs;
         matches!(error, Error::Io { source, .. } if is_gone(source.kind()))
@@ -169,8 +169,8 @@ impl LogCheck<'_> {
     ) -> Result<()> {
         let path = self.folder.path_of(&wal_name(number));
         let wrong = |what: &str| Err(Error::corrupt(&path, 0, what));
-        // The newest sequence number in tables. All entries of the log must be newer.
-        // Where there were other key spaces, a log goes on when one of them is flushed.
+        // The newest sequence number in tables. All entries of the log must be newer. With several
+        // key spaces a log continues when one of them is flushed, so this is checked only with one.
         let is_alone = self.layout.next_keyspace == 1;
         let in_tables = self.layout.default_tree().last_sequence;
         let mut last = Sequence(0);
@@ -179,7 +179,7 @@ impl LogCheck<'_> {
             if group.first <= last && !group.repeats {
                 return wrong("a group of writes that is older than the one before it");
             }
-            // What is repeated may have been flushed meanwhile, out of an older log.
+            // Repeated entries of an older log may have been flushed meanwhile.
             let is_new = is_alone && !group.repeats && !group.entries.is_empty();
             if is_new && group.first <= in_tables {
                 return wrong("a group of writes that is older than what is in tables");
@@ -194,19 +194,19 @@ impl LogCheck<'_> {
     }
 }
 
-/// The newest log on record is missing.
+/// The error for a missing newest log.
 pub(crate) fn missing_newest(folder: &OpenFolder, gone: u64) -> Error {
     let what = "the manifest tells that it was made, and what was written to it is in no table";
     Error::FileMissing { path: folder.path_of(&wal_name(gone)), what: what.into() }
 }
 
-/// A log on record has lost its first record.
+/// The error for a log that has lost its first record, although it was durable.
 pub(crate) fn beginning_lost(folder: &OpenFolder, number: u64) -> Error {
     let what = "the log's first record is missing; the manifest tells that it was durable";
     Error::corrupt(folder.path_of(&wal_name(number)), 0, what)
 }
 
-/// A log that another one follows is missing.
+/// The error for a missing log that has a successor.
 pub(crate) fn missing(folder: &OpenFolder, follower: u64, gone: Predecessor) -> Error {
     let (follower, bytes) = (wal_name(follower), gone.valid_bytes);
     let what = format!(

@@ -1,10 +1,10 @@
-//! Reads logs back: each tree's entries become memtables.
+//! Log recovery: replays logs into memtables, for each tree.
 //! ```text
-//! 000007.wal                        -> memtables: a full one is closed where a log ends,
-//! 000009.wal, "7 has 4096 bytes"       the last one of each tree goes on
+//! 000007.wal                        -> memtables: a full one is closed at the end of a log;
+//! 000009.wal, "7 has 4096 bytes"       the last one of each tree continues
 //!                                      only the newest log may have a torn tail
 //! ```
-//! What tables have is left out, and what another log has repeated.
+//! Entries that tables have, and repetitions that another log has, are left out.
 //!
 //! Invariant: a log has all the bytes that the next log says it has. Fewer bytes are an error.
 
@@ -26,14 +26,14 @@ use crate::plan::store_layout::{LogNumbers, StoreLayout};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 
-/// A log that was read back.
+/// A log that was replayed.
 pub(crate) struct ReplayedLog {
     pub(crate) number: u64,
     pub(crate) before: Predecessor,
     pub(crate) counts: LogCounts,
-    /// Its newest write.
+    /// The newest write that its groups know of, logged or not.
     last: Sequence,
-    /// The number of its last entry.
+    /// The sequence number of its last entry.
     last_entry: Sequence,
     /// How many of its bytes were durable when its last group was written.
     pub(crate) said_bytes: u64,
@@ -49,32 +49,32 @@ impl ReplayedLog {
 /// Entries of one tree, in the order of their sequence numbers.
 pub(crate) struct ReplayedMemtable {
     pub(crate) memtable: Arc<Memtable>,
-    /// The log with the first of them.
+    /// The log with the first of these entries.
     pub(crate) first_log: u64,
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
     /// The value files that its entries refer to.
     pub(crate) values: Arc<HeldValues>,
-    /// It takes no more.
+    /// Whether it takes no more entries.
     is_closed: bool,
 }
 
-/// What logs bring back.
+/// The result of replaying the logs.
 #[derive(Default)]
 pub(crate) struct Replayed {
     /// Oldest first.
     pub(crate) logs: Vec<ReplayedLog>,
     /// Oldest first.
     pub(crate) trees: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
-    /// Whether there is a write into a key space that the layout does not know yet.
+    /// Whether there is a write into a key space that the layout does not have yet.
     pub(crate) is_ahead: bool,
-    /// Where the newest log ends, since a value is not there that its next group refers to.
+    /// Where the newest log ends, because a value is missing that its next group refers to.
     torn_at: Option<u64>,
     late: BTreeMap<KeyspaceId, Vec<LateWrite>>,
 }
 
 impl Replayed {
-    /// The newest write that a log has.
+    /// The sequence number of the newest entry of all logs.
     pub(crate) fn last_entry(&self) -> Sequence {
         self.logs.iter().map(|log| log.last_entry).max().unwrap_or_default()
     }
@@ -86,9 +86,9 @@ impl Replayed {
     }
 }
 
-/// Reads the live logs, oldest first. Each log must have all the bytes that the next one says it
-/// has. Only the last may have a torn tail: it ends before a group that refers to a value that is
-/// not there, too. `size_of`: of a tree's memtables.
+/// Replays the live logs, oldest first. Each log must have all the bytes that the next one says it
+/// has. Only the last log may have a torn tail, which also begins at a group with a missing value.
+/// `size_of` returns the size of a tree's memtables.
 pub(crate) fn replay_logs(
     (folder, values): (&OpenFolder, &StoreValues),
     names: &[String],
@@ -99,8 +99,8 @@ pub(crate) fn replay_logs(
     replay.up_to_lost_values(names, None).map(|(replayed, _)| replayed)
 }
 
-/// As above, of a store that another process writes: the newest log ends where it is told, or
-/// before, as its owner would find it. Gives where, too, if it is before.
+/// Does the same for a store that another process writes. The newest log ends at the given offset,
+/// or before it, where its owner would find the end. Also returns that offset if it is before.
 pub(crate) fn replay_followed(
     (folder, values): (&OpenFolder, &StoreValues),
     (names, end): (&[String], Option<u64>),
@@ -111,7 +111,7 @@ pub(crate) fn replay_followed(
     replay.up_to_lost_values(names, end)
 }
 
-/// The live logs, each with what it says of the one before it.
+/// Returns the live logs, each with what it says of its predecessor.
 fn found_logs(
     folder: &OpenFolder,
     names: &[String],
@@ -122,8 +122,8 @@ fn found_logs(
     if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
         return Err(missing_newest(folder, gone));
     }
-    // A log that was torn before it could name its predecessor has no acknowledged writes, unless
-    // it is on record.
+    // A log that was torn before its predecessor record has no acknowledged writes, unless the
+    // manifest requires it.
     let mut logs: Vec<ReplayedLog> = Vec::new();
     for &number in &numbers {
         match wal::predecessor(folder, number)? {
@@ -138,7 +138,7 @@ fn found_logs(
     Ok(logs)
 }
 
-/// Fails if the log before this one is missing or damaged: it is neither read nor in tables.
+/// Fails if the predecessor of this log is missing or damaged, and its writes are not in tables.
 fn check_no_gap(
     folder: &OpenFolder,
     numbers: &[u64],
@@ -163,22 +163,22 @@ struct Replay<'a> {
     values: &'a StoreValues,
     layout: &'a StoreLayout,
     size_of: &'a dyn Fn(KeyspaceId) -> MemtableSize,
-    /// Whether what a crash has left is to be mended.
+    /// Whether this process owns the store, and so repairs what a crash left.
     is_owner: bool,
 }
 
-/// What the newest log refers to, before it is known which groups are surely durable.
+/// References of the newest log, while it is not known yet which groups are durable.
 #[derive(Default)]
 struct Doubtful {
-    /// Of each, where its group begins.
+    /// Each with the offset of its group.
     values: Vec<(u64, ValueRef)>,
-    /// The first group of which a value is not there, and why.
+    /// The first group with a missing value, and the error.
     lost: Option<(u64, Error)>,
 }
 
 impl Replay<'_> {
-    /// Reads all logs; the newest one up to where it ends, or to a value that is not there. Gives
-    /// that place, if there is one.
+    /// Replays all logs. The newest one ends at `end`, or before the first group with a missing
+    /// value. Also returns the offset of that group, if there is one.
     fn up_to_lost_values(
         &self,
         names: &[String],
@@ -194,7 +194,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Reads all logs; the newest one up to where it is torn, if that is known.
+    /// Replays all logs; the newest one up to `torn_at`, if that is known.
     fn all(&self, names: &[String], torn_at: Option<u64>) -> Result<Replayed> {
         let logs = found_logs(self.folder, names, self.layout.logs)?;
         let mut replayed = Replayed { logs, ..Default::default() };
@@ -243,8 +243,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Where the newest log ends, if a value is not there: what groups refer to that are not surely
-    /// durable is read and checked, since a crash may have kept any part of it.
+    /// Returns where the newest log ends, if a value is missing. A crash may have kept any part of
+    /// a value, so values of groups that may not be durable are read and checked.
     fn torn_at(&self, Doubtful { values, lost }: Doubtful, durable: u64) -> Result<Option<u64>> {
         match lost {
             Some((group, error)) if group < durable => return Err(error),
@@ -266,7 +266,7 @@ impl Replay<'_> {
         if !self.is_owner {
             return Ok(None);
         }
-        // Whoever wrote them may have been killed before they were durable.
+        // The process that wrote them may have been killed before they were durable.
         let files: BTreeSet<u64> = unsure().map(|(_, at)| at.file).collect();
         files
             .iter()
@@ -274,7 +274,8 @@ impl Replay<'_> {
         Ok(None)
     }
 
-    /// The file of a value that an entry refers to. None: it is not there, as the list has noted.
+    /// Returns the file of the value that an entry refers to. `None`: the entry refers to none, or
+    /// the value is missing, which `doubtful` now records.
     fn held(
         &self,
         entry: &Entry<'_>,
@@ -308,7 +309,7 @@ impl Replay<'_> {
         doubtful: &mut Option<Doubtful>,
     ) -> Result<()> {
         for (keyspace, entry) in group.writes() {
-            // Of one that was dropped, or is made meanwhile by another process.
+            // The key space was dropped, or another process creates it meanwhile.
             let Some(tree) = self.layout.tree(keyspace) else {
                 *is_ahead |= keyspace.0 >= self.layout.next_keyspace;
                 continue;
@@ -343,9 +344,9 @@ impl Replay<'_> {
     }
 }
 
-/// A write that a log has repeated: it may be older than what was read of its tree.
+/// A write that a log repeats. It may be older than what was read of its tree.
 struct LateWrite {
-    /// The log that has it.
+    /// The log that has the write.
     log: u64,
     sequence: Sequence,
     kind: Kind,
@@ -377,11 +378,11 @@ fn has(memtable: &Arc<Memtable>, entry: &Entry<'_>) -> bool {
     }
 }
 
-/// Adds writes to the memtables of one tree: the logs that had them first are gone, and later ones
-/// of the tree are not.
+/// Adds repeated writes to the memtables of a tree. The logs that had them first are gone, but
+/// later logs of the tree are not.
 ///
 /// # Errors
-/// `Corrupt`: two writes have one number.
+/// `Corrupt` if two writes have the same sequence number.
 fn add_late(
     folder: &OpenFolder,
     memtables: &mut [ReplayedMemtable],
@@ -401,7 +402,8 @@ fn add_late(
         let writes = writes_up_to(all, Sequence::MAX);
         let known = writes.iter().map(|write| write.entry);
         let mut all: Vec<Entry<'_>> = own.iter().map(LateWrite::entry).chain(known).collect();
-        // Memtables take entries in their order.
+        // Once a memtable has a range deletion, it takes writes only in order of their sequence
+        // numbers.
         all.sort_unstable_by_key(|entry| entry.sequence);
         let twice = all.windows(2).find(|two| two[0].sequence == two[1].sequence);
         if let Some(Sequence(number)) = twice.map(|two| two[0].sequence) {
@@ -429,8 +431,8 @@ impl ReplayedMemtable {
 }
 
 impl Replayed {
-    /// Memtables that are at least half full take no more. Smaller ones go on: a tree that is
-    /// written seldom has few entries in each log.
+    /// Closes memtables that are at least half full. Smaller ones continue, since a seldom written
+    /// tree has few entries in each log.
     fn close_full(&mut self, size_of: &dyn Fn(KeyspaceId) -> MemtableSize) {
         for (keyspace, memtables) in &mut self.trees {
             let full = size_of(*keyspace).expected_bytes();
@@ -462,7 +464,7 @@ mod tests {
         OpenFolder::on(disk, DIR)
     }
 
-    /// A group of puts: of which key space, and which key.
+    /// Appends a group of puts, each with its key space and key.
     fn append(log: &mut Wal, first: u64, puts: &[(u32, &str)]) -> Result<()> {
         let writes = puts.iter().map(|(keyspace, key)| {
             (KeyspaceId(*keyspace), Kind::Put, key.as_bytes(), &b"value"[..])
@@ -478,7 +480,7 @@ mod tests {
         replay_logs((&folder, &values), &names, layout, &|_| MemtableSize::of(full))
     }
 
-    /// Of each memtable of a tree: the log that it begins in, and its sequence numbers.
+    /// Returns, for each memtable of a tree, the log that it begins in and its sequence numbers.
     fn memtables(replayed: &Replayed, keyspace: u32) -> Vec<(u64, Vec<u64>)> {
         let memtables = replayed.trees.get(&KeyspaceId(keyspace)).into_iter().flatten();
         let numbers = |memtable: &ReplayedMemtable| {
@@ -491,7 +493,7 @@ mod tests {
         memtables.map(|memtable| (memtable.first_log, numbers(memtable))).collect()
     }
 
-    /// Two trees, of which tables have what was written up to these numbers.
+    /// Two trees whose tables have the writes up to these numbers.
     fn two_trees(last: [u64; 2]) -> StoreLayout {
         let mut layout = StoreLayout::default();
         for (keyspace, last) in [(0, last[0]), (3, last[1])] {
@@ -519,14 +521,13 @@ mod tests {
         assert_eq!(memtables(&all, 0), [(7, vec![1, 3, 6])]);
         assert_eq!(memtables(&all, 3), [(7, vec![2, 4, 7])]);
         assert_eq!((all.last(), memtables(&all, 9)), (Sequence(7), vec![]));
-        // That of tree 0 was sealed after 3, that of tree 3 after 5: another one's entries may be
-        // between.
+        // Tree 0 was sealed after 3, and tree 3 after 5. Entries of other trees may lie between.
         let some = replay(&disk, &two_trees([3, 5]), 1 << 20).expect("replays");
         assert_eq!(
             (memtables(&some, 0), memtables(&some, 3)),
             (vec![(8, vec![6])], vec![(8, vec![7])])
         );
-        // A memtable that is half full is closed where a log ends.
+        // A half full memtable is closed at the end of a log.
         let small = replay(&disk, &two_trees([0, 4]), 64).expect("replays");
         assert_eq!(memtables(&small, 0), [(7, vec![1, 3]), (8, vec![6])]);
         assert_eq!(memtables(&small, 3), [(8, vec![7])]);
@@ -542,7 +543,7 @@ mod tests {
             append(&mut log, 1, &[(0, "a"), (3, "a")]).expect("appends");
             log.sync_alone().expect("syncs");
             let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes(), last: None };
-            // These are in memory, and the log has failed.
+            // These entries are in memory, and the log has failed.
             append(&mut log, 3, &[(0, "b"), (3, "b")]).expect("appends");
             let memtables_of = |keyspace: u32, numbers: [u64; 2]| {
                 let memtable = Memtable::new(1 << 16);
@@ -567,7 +568,7 @@ mod tests {
         }
     }
 
-    #[test] // What was repeated was taken for known, since a later write of the tree was.
+    #[test] // It was taken for known, because a later write of its tree was.
     fn what_is_repeated_is_added_to_what_later_logs_have_of_its_tree() {
         let disk = Memory::new();
         let folder = folder(&disk);
@@ -593,7 +594,7 @@ mod tests {
         assert_eq!(memtables(&flushed, 3), [(8, vec![6, 8])]);
     }
 
-    #[test] // Opening panicked: the memtable takes writes in their order alone.
+    #[test] // Opening used to panic: with a range deletion, a memtable takes writes only in order.
     fn two_writes_with_one_number_are_damage() {
         let disk = Memory::new();
         let none = Predecessor { wal: 0, valid_bytes: 0, last: None };

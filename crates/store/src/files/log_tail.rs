@@ -1,14 +1,14 @@
-//! The logs of a store that another process writes: what is new in them.
+//! Follows the logs of a store that another process writes, and reads what is new in them.
 //! ```text
-//! 7, read up to here | group | group      9: after 7, of which so many bytes count
+//! 7, read up to here | group | group      9: after 7, of which this many bytes count
 //!                                            group | group | the last one: not yet
 //! ```
-//! A failed write may leave a whole group, which was refused. Nothing is appended behind it. So the
-//! last group of the newest log counts only once something valid follows it. Groups that repeat
-//! others, and empty ones, say nothing that was refused.
+//! A failed write may leave a whole group that was refused. Nothing is appended behind it. So the
+//! last group of the newest log counts only once a valid record follows it. Groups that repeat
+//! others, and empty groups, contain nothing that may have been refused.
 //!
-//! Invariants: nothing is written. Each log is read after the one before it, up to where that one
-//! counts. A log that the manifest does not name yet has nothing that anybody may see.
+//! Invariants: nothing is written. Each log is read after its predecessor, up to where that one
+//! counts. A log that the manifest does not name yet has no visible writes.
 
 use std::collections::BTreeMap;
 
@@ -23,50 +23,50 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
-/// How far logs were read: the ones that are still needed.
+/// How far the logs that are still needed were read.
 #[derive(Default)]
 pub(crate) struct LogTail {
     read: BTreeMap<u64, u64>,
 }
 
-/// A part of a log that was not read yet.
+/// An unread part of a log.
 pub(crate) struct Stretch {
     number: u64,
     file: Arc<dyn ReadAt>,
     from: u64,
-    /// Where the log ends, as the next one tells. None: it is the newest.
+    /// Where the log ends, as the next one tells. `None`: it is the newest.
     end: Option<u64>,
 }
 
-/// How reading a stretch has ended.
+/// How the reading of a stretch ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Read {
-    /// Where the first group begins that was not taken.
+    /// The offset of the first group that was not taken.
     pub(crate) to: u64,
-    /// Whether there was a group that the reader did not take.
+    /// Whether the reader refused a group.
     pub(crate) was_stopped: bool,
     /// Where the log's whole groups end, whether they count or not.
     pub(crate) whole: u64,
 }
 
 impl LogTail {
-    /// A log was read up to a place.
+    /// Notes that a log was read up to an offset.
     pub(crate) fn note(&mut self, number: u64, to: u64) {
         self.read.insert(number, to);
     }
 
-    /// Logs below this one are needed no more.
+    /// Forgets the logs below `live`, which are no longer needed.
     pub(crate) fn forget_below(&mut self, live: u64) {
         self.read = self.read.split_off(&live);
     }
 
-    /// How many logs are needed, and how many bytes of them were read.
+    /// Returns the number of needed logs, and the number of their bytes that were read.
     pub(crate) fn sizes(&self) -> (u64, u64) {
         (self.read.len() as u64, self.read.values().sum())
     }
 
-    /// What is to be read next, from old to new. None: logs are needed that do not follow those
-    /// that were read: all that are live are to be read anew.
+    /// Returns the stretches to read next, from old to new. `None`: a needed log does not follow
+    /// those that were read, so all live logs must be read again.
     pub(crate) fn next(
         &self,
         folder: &OpenFolder,
@@ -101,7 +101,7 @@ impl Stretch {
         self.number
     }
 
-    /// Reads the groups that count. `sure`: what was written up to this number was not refused.
+    /// Reads the groups that count. `sure`: no write up to this number was refused.
     pub(crate) fn read(
         &self,
         folder: &OpenFolder,
@@ -122,14 +122,14 @@ impl Stretch {
     }
 }
 
-/// The logs that are to be read anew, from old to new, and where the newest one ends.
+/// Returns the logs to read from scratch, from old to new, and where the newest one ends.
 pub(crate) fn all_live(
     folder: &OpenFolder,
     logs: LogNumbers,
     sure: Sequence,
 ) -> Result<(Vec<String>, Option<u64>)> {
     let names = folder.list()?;
-    // What a repair leaves names none.
+    // A manifest that a repair wrote names no newest log.
     let known = |number: &u64| logs.newest == 0 || *number <= logs.newest;
     let mut numbers = live_logs(&names, logs);
     numbers.retain(known);
@@ -140,7 +140,7 @@ pub(crate) fn all_live(
         if end > first {
             return Ok((numbers.into_iter().map(wal_name).collect(), Some(end)));
         }
-        // It is being made, unless it is on record.
+        // The log is being created, unless the manifest requires it.
         if logs.needed() == Some(newest) {
             return Err(beginning_lost(folder, newest));
         }
@@ -149,8 +149,8 @@ pub(crate) fn all_live(
     Ok((Vec::new(), None))
 }
 
-/// Where the groups of the newest log end: those that count, and all that are whole. (Its file may
-/// be longer.)
+/// Where the groups of the newest log end: those that count, and all whole ones. (The file may be
+/// longer.)
 struct Ends {
     counted: u64,
     whole: u64,
@@ -167,7 +167,7 @@ fn ends(
     let (mut at, mut end) = (from, from);
     while let Some(payload) = records.at(at)? {
         let next = at + record_size(payload.len());
-        // The record behind the header is no group.
+        // The first record is not a group.
         let counts = at == HEADER_SIZE as u64 || {
             let group = WalBatch::decode(payload);
             let group =

@@ -1,11 +1,11 @@
-//! The manifest: edits on disk, one record each. Byte tables: `docs/format.md`.
+//! The manifest: a log of edits, one record each. `docs/format.md` has the byte tables.
 //! ```text
 //! MANIFEST   header | the whole layout as one edit | edit | edit | ...
 //! edit       of any number of trees, and of the logs
 //! ```
 //! Invariants: an edit is synced before a version shows it. After a failed append the end of the
-//! file is unknown. So the next edit goes into a new file, which takes the name of the old one. The
-//! same happens when the file has grown.
+//! file is unknown, so the next edit goes into a new file. That file is renamed over the old one.
+//! The same happens when the file has grown.
 
 use std::path::Path;
 
@@ -24,16 +24,16 @@ use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::ReadAt;
 
-/// The version of all files of a store. A store of another version is refused.
+/// The format version of all files of a store. A store of another version is refused.
 pub const FORMAT_VERSION: u32 = 8;
-/// The versions that can be read: each older one is a part of the present one.
+/// The readable versions. Each older one is a subset of the present one.
 pub const READ_VERSIONS: [u32; 2] = [7, FORMAT_VERSION];
-/// The file that makes a folder a store.
+/// The name of the file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
-/// A file continues until it has at least so many bytes and twice its first length, or so many
-/// edits. Each edit may look at all tables when it is read. Without a limit of edits, opening would
-/// take time that is quadratic in them.
+/// A file continues until it has this many bytes and either twice its first length or this many
+/// edits. An edit may look at all tables when it is read. Without a limit of edits, opening would
+/// take time quadratic in them.
 const GROWN_BYTES: u64 = 64 << 10;
 const EDITS_MAX: u64 = 1000;
 pub(crate) const MAGIC: &[u8; 8] = b"TROMMELM";
@@ -52,7 +52,7 @@ const TAG_IMAGE: u8 = 9;
 const TAG_CUTS: u8 = 10;
 const TAG_LAST_MERGE: u8 = 11;
 const TAG_NEWEST_WAL: u8 = 12;
-/// What follows is of this key space; what is before all of them, of the default one.
+/// The next fields belong to this key space; fields before the first such tag, to the default one.
 const TAG_KEYSPACE: u8 = 13;
 const TAG_CREATED: u8 = 14;
 const TAG_RENAMED: u8 = 15;
@@ -73,36 +73,36 @@ fn header_of(version: u32) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// The open manifest of a store.
+/// The manifest of an open store.
 pub(crate) struct Manifest {
     folder: OpenFolder,
-    /// With all edits that were appended.
+    /// The layout after all appended edits.
     layout: StoreLayout,
-    /// None at first and after a failure: the next edit begins a new file.
+    /// `None` at first and after a failure. Then the next edit begins a new file.
     writer: Option<RecordWriter>,
-    /// The length of the file when it held the whole layout and nothing else.
+    /// The length of the file when it had only the whole layout.
     begun_bytes: u64,
-    /// Edits since then.
+    /// Edits appended since then.
     edits: u64,
-    /// Some: writing an edit has failed, so the file may or may not have it. The tables that such
-    /// edits add.
+    /// `Some` if an edit failed to be written, so the file may or may not have it. Lists the tables
+    /// that such edits add.
     doubtful: Option<Vec<u64>>,
-    /// False: what was read may be lost in a power cut.
+    /// False: a power failure may lose what was read.
     is_durable: bool,
 }
 
 impl Manifest {
-    /// Closes its file. Requires: no edit follows.
+    /// Closes the file. Requires: no edit follows.
     pub(crate) fn let_go_of_files(&mut self) {
         self.writer = None;
     }
 
-    /// Reads the layout. None: the folder has no manifest.
+    /// Reads the layout. `None`: the folder has no manifest.
     pub(crate) fn read(folder: &OpenFolder) -> Result<Option<StoreLayout>> {
         Manifest::read_versions(folder, &[FORMAT_VERSION])
     }
 
-    /// As `read`, of one of these versions.
+    /// As `read`, and accepts these versions.
     pub(crate) fn read_versions(
         folder: &OpenFolder,
         versions: &[u32],
@@ -131,39 +131,39 @@ impl Manifest {
         Ok(Some(layout))
     }
 
-    /// The manifest that was read. The first edit begins a new file, since the old one may have a
-    /// torn end.
+    /// Continues a manifest that was read. The first edit begins a new file, since the old one may
+    /// have a torn end.
     pub(crate) fn open(folder: &OpenFolder, layout: StoreLayout) -> Self {
         let (folder, writer, doubtful, is_durable) = (folder.clone(), None, None, false);
         Manifest { folder, layout, writer, begun_bytes: 0, edits: 0, doubtful, is_durable }
     }
 
-    /// Begins a new manifest with the whole layout.
+    /// Creates a manifest with the whole layout.
     pub(crate) fn create(folder: &OpenFolder, layout: StoreLayout) -> Result<Self> {
         let mut manifest = Manifest::open(folder, layout);
         manifest.keep()?;
         Ok(manifest)
     }
 
-    /// The store with all edits so far.
+    /// The layout after all edits so far.
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
     }
 
-    /// Begins a new file with the whole layout. After an error it is unchanged.
+    /// Begins a new file with the whole layout. After an error the layout is unchanged.
     pub(crate) fn keep(&mut self) -> Result<()> {
         self.check_numbers(self.layout.check_numbers())?;
         let writer = self.write_new(&self.layout)?;
         self.replace(writer, &StoreEdit::default())
     }
 
-    /// Makes sure that what was read is durable: whoever wrote it may have been killed before it
-    /// was. Does nothing after the first edit.
+    /// Makes what was read durable, since its writer may have been killed before it was. Does
+    /// nothing after the first edit.
     pub(crate) fn make_durable(&mut self) -> Result<()> {
         if self.writer.is_some() { Ok(()) } else { self.keep() }
     }
 
-    /// Whether all that was read is durable, and all edits that went well.
+    /// Whether all that was read, and all edits that succeeded, are durable.
     pub(crate) fn is_durable(&self) -> bool {
         self.is_durable
     }
@@ -180,14 +180,15 @@ impl Manifest {
         Ok(())
     }
 
-    /// Looks at all key spaces when it begins a new file, and else at those of the edit.
+    /// Begins a new file if the old one has grown, which encodes all key spaces; else encodes only
+    /// those of the edit.
     fn write(&mut self, edit: &StoreEdit, change: &StoreChange) -> Result<()> {
         if !self.writer.as_ref().is_some_and(|writer| self.goes_on(writer.len())) {
             let mut after = self.layout.clone();
             after.make(change.clone());
             match self.write_new(&after) {
                 Ok(writer) => return self.replace(writer, edit),
-                // A full disk may have room for the edit, but none for a new file.
+                // A full disk may have room for the edit, but not for a new file.
                 Err(error) => self.writer.is_some().then_some(()).ok_or(error)?,
             }
         }
@@ -201,12 +202,12 @@ impl Manifest {
         Ok(())
     }
 
-    /// Whether a file of so many bytes may continue.
+    /// Whether a file of `len` bytes may continue.
     fn goes_on(&self, len: u64) -> bool {
         len < GROWN_BYTES || self.edits < EDITS_MAX && len < 2 * self.begun_bytes
     }
 
-    /// Whether the file may hold an edit that adds this table, although writing it has failed.
+    /// Whether the file may have an edit that adds this table, although writing it failed.
     pub(crate) fn may_name(&self, table: u64) -> bool {
         self.doubtful.iter().flatten().any(|doubtful| *doubtful == table)
     }
@@ -215,18 +216,18 @@ impl Manifest {
         self.doubtful.get_or_insert_default().extend(edit.added());
     }
 
-    /// The file has the newest version, and nothing else.
+    /// Records that the file has exactly the newest version.
     fn settle(&mut self, writer: RecordWriter) {
         self.writer = Some(writer);
         (self.doubtful, self.is_durable) = (None, true);
     }
 
-    /// Whether the file surely has the newest version.
+    /// Whether the file certainly has the newest version.
     pub(crate) fn is_certain(&self) -> bool {
         self.doubtful.is_none()
     }
 
-    /// Continues with a new file, whose latest edit is `edit`.
+    /// Continues with a new file that includes `edit`.
     fn replace(&mut self, writer: RecordWriter, edit: &StoreEdit) -> Result<()> {
         self.writer = None;
         self.doubt(edit);
@@ -237,17 +238,17 @@ impl Manifest {
         Ok(())
     }
 
-    /// A layout that opening would reject is not written.
+    /// Refuses to write a layout that an opening would reject.
     fn check_numbers(&self, checked: std::result::Result<(), &'static str>) -> Result<()> {
         let path = || self.folder.path_of(MANIFEST_NAME);
         checked.map_err(|wrong| Error::corrupt(path(), 0, wrong))
     }
 
-    /// A new file with the whole layout. It is durable, and has no name of its own yet.
+    /// Writes a durable new file with the whole layout, under its temporary name.
     fn write_new(&self, layout: &StoreLayout) -> Result<RecordWriter> {
         let record = encode_record(&layout.as_edit(), &self.folder)?;
         self.write_file(&record).inspect_err(|_| {
-            // On a full disk the file takes space. Its name is not looked for.
+            // On a full disk the file would take space. Nothing reads it under this name.
             let _ = self.folder.remove(MANIFEST_NEW_NAME);
         })
     }
@@ -262,7 +263,7 @@ impl Manifest {
     }
 }
 
-/// The version that a header tells, if it is one of these.
+/// Returns the version of a header, if it is one of `versions`.
 pub(crate) fn check_header(file: &dyn ReadAt, path: &Path, versions: &[u32]) -> Result<u32> {
     match version_in(&read_header(file, path, HEADER_BYTES)?, MAGIC) {
         Some(found) if versions.contains(&found) => Ok(found),
@@ -279,7 +280,7 @@ fn encode_record(edit: &StoreEdit, folder: &OpenFolder) -> Result<Vec<u8>> {
     check_record(record.len(), edit.added().count()).map_err(Error::io(path)).map(|()| record)
 }
 
-/// An edit that no record can hold has too many tables.
+/// Fails if the edit is too long for a record, since it has too many tables.
 fn check_record(len: usize, tables: usize) -> std::io::Result<()> {
     let max = u32::MAX as usize;
     let what = || format!("an edit of {len} bytes, with {tables} tables: it may have {max}");
@@ -477,7 +478,7 @@ fn decode_field(tag: u8, edit: &mut Edit, input: &mut Reader<'_>) -> Decoded<()>
     Ok(())
 }
 
-// Below, fields are named in the order of the bytes: they are read in that order.
+// Below, fields stand in the order of their bytes, since they are evaluated in that order.
 
 fn decode_table(input: &mut Reader<'_>) -> Decoded<TableRecord> {
     Ok(TableRecord {
@@ -607,7 +608,7 @@ mod tests {
         let bytes = encode(&edit);
         assert_eq!(decode(&bytes).expect("decodes"), edit);
         for len in 0..bytes.len() {
-            // A prefix either fails or is another edit, but never panics.
+            // A prefix either fails to decode or is another edit, but never panics.
             assert_ne!(decode(&bytes[..len]).ok(), Some(edit.clone()));
         }
     }
@@ -645,7 +646,7 @@ mod tests {
         assert_eq!(encode(&edit), expected);
     }
 
-    /// What reading a manifest with these edits gives.
+    /// Reads a manifest with these edits.
     fn read_back(edits: &[StoreEdit]) -> Result<Option<StoreLayout>> {
         let (disk, dir) = (crate::storage::memory::Memory::new(), Path::new("db"));
         crate::storage::traits::Storage::create_dir(&disk, dir).expect("makes the folder");
@@ -712,7 +713,7 @@ mod tests {
             Edit { next_flush: Some(FlushNumber(8)), ..Edit::default() },
             Edit { last_sequence: Some(Sequence(u64::MAX)), ..Edit::default() },
             Edit { added: vec![table(8, 8, 2, 9, u64::MAX)], ..Edit::default() },
-            // Tables of a run that overlap.
+            // Tables of a run must not overlap.
             Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },
             Edit { removed: vec![99], ..Edit::default() },
             Edit { images: vec![image(20, 9)], ..Edit::default() },

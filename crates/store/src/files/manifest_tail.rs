@@ -1,12 +1,12 @@
-//! The manifest of a store that another process writes: what is new in it.
+//! Follows the manifest of a store that another process writes, and reads what is new in it.
 //! ```text
 //! MANIFEST   first edit | edit | edit, read up to here | edit | edit | half an edit
 //! the same file          its first and its last edit that were read are still there
 //! another one            it is read as a whole
 //! ```
-//! Invariants: nothing is written. Half an edit is none yet. What is read is the layout that the
-//! store had after some edit. An edit that may have been refused, and that would show what was not
-//! there then, counts only when another one follows it, or when it was proved otherwise.
+//! Invariants: nothing is written. A half written edit is ignored. The layout is one that the store
+//! had after some edit. An edit may have been refused by a failed write. If it would then show a
+//! wrong state, it counts only once another edit follows it, or the caller proves it.
 
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
-/// A record that was read, by which the file is known again.
+/// A record that was read, which identifies its file.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Mark {
     offset: u64,
@@ -28,8 +28,7 @@ struct Mark {
 }
 
 impl Mark {
-    /// Of the record at an offset, of which there are so many bytes at least. None: the file is
-    /// shorter.
+    /// Returns the mark of the record at an offset. `None`: the file is shorter.
     fn of(file: &dyn ReadAt, offset: u64) -> Option<Mark> {
         let mut head = [0; HEAD_SIZE];
         file.read_at(offset, &mut head).ok()?;
@@ -40,16 +39,16 @@ impl Mark {
 /// What was read of a manifest.
 pub(crate) struct ManifestTail {
     layout: StoreLayout,
-    /// Where the next edit begins.
+    /// The offset of the next edit.
     at: u64,
     first: Mark,
     last: Mark,
-    /// An edit is there that does not count yet. Writes after this one prove it.
+    /// `Some` if the next edit does not count yet. A write after this number proves it.
     held_back: Option<Sequence>,
 }
 
 impl ManifestTail {
-    /// Reads all of it. None: the folder has no manifest.
+    /// Reads the whole manifest. `None`: the folder has none.
     pub(crate) fn read(folder: &OpenFolder) -> Result<Option<Self>> {
         let path = folder.path_of(MANIFEST_NAME);
         match with_room(|| folder.handle().open(MANIFEST_NAME)) {
@@ -77,17 +76,18 @@ impl ManifestTail {
         Ok(tail)
     }
 
-    /// The store after all edits that were read.
+    /// The layout after all edits that were read.
     pub(crate) fn layout(&self) -> &StoreLayout {
         &self.layout
     }
 
-    /// An edit is there that does not count yet: a write after this one proves that it does.
+    /// Returns a number if there is an edit that does not count yet. A write after this number
+    /// proves it.
     pub(crate) fn held_back(&self) -> Option<Sequence> {
         self.held_back
     }
 
-    /// Reads what is new. `proved`: what was held back counts. False: nothing is.
+    /// Reads what is new. `proved`: the edit that was held back counts. False: nothing changed.
     pub(crate) fn follow(&mut self, folder: &OpenFolder, proved: bool) -> Result<bool> {
         let file = folder.open_file(MANIFEST_NAME)?;
         let proved = proved && self.held_back.is_some();
@@ -106,8 +106,8 @@ impl ManifestTail {
         Ok(true)
     }
 
-    /// Whether a file is the one that was read. One that has taken its name begins with the edit
-    /// that makes the whole layout.
+    /// Whether a file is the one that was read. A file that replaced it begins with an edit of the
+    /// whole layout.
     fn is_of(&self, file: &dyn ReadAt) -> bool {
         [self.first, self.last].iter().all(|mark| Mark::of(file, mark.offset) == Some(*mark))
     }
@@ -148,7 +148,7 @@ impl ManifestTail {
     }
 
     fn apply(&mut self, edit: &StoreEdit) -> std::result::Result<(), &'static str> {
-        // Tables of the whole layout are checked once.
+        // Tables of the whole layout are checked only once.
         if self.at == HEADER_BYTES as u64 {
             self.layout = std::mem::take(&mut self.layout).followed_by(edit)?;
             return Ok(());
@@ -159,8 +159,8 @@ impl ManifestTail {
     }
 }
 
-/// Some: the edit tells of more than of where entries lie, so it must not count if it was refused.
-/// A write after the number proves it.
+/// Returns `Some` if the edit changes more than where entries lie. Then it must not count if it was
+/// refused. A write after this number proves it.
 fn doubt_of_edit(layout: &StoreLayout, edit: &StoreEdit) -> Option<Sequence> {
     let loaded = edit.unlogged.filter(|unlogged| *unlogged > layout.logs.unlogged);
     let changes = edit.keyspaces.iter().filter_map(|(_, edit)| edit.change.as_ref());
@@ -168,7 +168,7 @@ fn doubt_of_edit(layout: &StoreLayout, edit: &StoreEdit) -> Option<Sequence> {
     loaded.or_else(|| changes.into_iter().any(is_lost).then_some(Sequence::MAX))
 }
 
-/// As above, of an edit that makes a whole layout.
+/// Does the same for an edit that replaces the whole layout.
 fn doubt_of_layout(before: &StoreLayout, after: &StoreLayout) -> Option<Sequence> {
     let loaded = Some(after.logs.unlogged).filter(|it| *it > before.logs.unlogged);
     let stays = |(id, keyspace): (&_, &KeyspaceLayout)| {
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    #[test] // It was refused, perhaps: then the next file is without it.
+    #[test] // It may have been refused: then the next file lacks it.
     fn an_edit_that_loads_or_takes_away_counts_when_it_is_followed_or_proved() {
         let loads = StoreEdit { unlogged: Some(Sequence(7)), ..numbers(4) };
         let name = || "other".to_string();

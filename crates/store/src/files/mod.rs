@@ -1,4 +1,4 @@
-//! A store's files, as bytes and as handles; docs/format.md has a section for each kind.
+//! A store's files, as bytes and as handles. docs/format.md has a section for each kind.
 
 pub(crate) mod cache;
 pub(crate) mod cached_values;

@@ -11,56 +11,56 @@ use crate::plan::store_layout::StoreLayout;
 /// Locked while the store is open.
 pub(crate) const LOCK_NAME: &str = "LOCK";
 
-/// The name of a table's file.
+/// Returns the name of a table's file.
 pub(crate) fn table_name(file: u64) -> String {
     format!("{file:06}.table")
 }
 
-/// The name of the log with this file number.
+/// Returns the name of the log with this file number.
 pub(crate) fn wal_name(number: u64) -> String {
     format!("{number:06}.wal")
 }
 
-/// The name of an image's file.
+/// Returns the name of an image's file.
 pub(crate) fn image_name(file: u64) -> String {
     format!("{file:06}.filter")
 }
 
-/// The name of a file of values.
+/// Returns the name of a value file.
 pub(crate) fn value_name(file: u64) -> String {
     format!("{file:06}.value")
 }
 
-/// The name of a file that a sort has spilled rows into.
+/// Returns the name of a file that a sort spills rows into.
 pub(crate) fn spill_name(number: u64) -> String {
     format!("{number:06}{SPILL_END}")
 }
 
-/// Whether a file was a sort's. It is no file of a store: nothing refers to it.
+/// Whether a file belongs to a sort. Such a file is not part of the store: nothing refers to it.
 pub(crate) fn is_spill(name: &str) -> bool {
     let number = name.strip_suffix(SPILL_END);
     number.is_some_and(|number| number.parse::<u64>().is_ok_and(|it| spill_name(it) == name))
 }
 
-/// What the names of such files end with.
+/// The suffix of these names.
 const SPILL_END: &str = ".sort";
 
-/// A number that no file has, by its name or by the layout. A stray file with a huge number, which
-/// no store reaches, is ignored.
+/// Returns a number above those of all named files and of the layout. A stray file with a huge
+/// number, which no store reaches, is ignored.
 pub(crate) fn free_number(names: &[String], layout: Option<&StoreLayout>) -> u64 {
     let named = names.iter().filter_map(|name| file_number(name));
     let greatest = named.filter(|&number| number < NUMBER_MAX / 2).max().unwrap_or(0);
     layout.map_or(0, StoreLayout::next_file).max(greatest + 1)
 }
 
-/// The number in the name of a table, log, image or value file.
+/// Returns the number in the name of a table, log, image or value file.
 pub(crate) fn file_number(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
     matches!(kind, "table" | "wal" | "wal.new" | "filter" | "value" | "value.new").then_some(())?;
     number.parse().ok().filter(|&number| number <= NUMBER_MAX)
 }
 
-/// The numbers of all files of one kind, ascending.
+/// Returns the numbers of all files of one kind, ascending.
 pub(crate) fn numbers_of(names: &[String], name_of: fn(u64) -> String) -> Vec<u64> {
     let number = |name: &String| file_number(name).filter(|&number| *name == name_of(number));
     let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();

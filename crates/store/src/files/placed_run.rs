@@ -1,8 +1,8 @@
-//! A run with its place in the tree.
+//! A run with its position in the tree.
 //! ```text
 //! level 1   id 7   [f5 f4 f3      ]       the id is the run's as long as it is in the tree
 //! ```
-//! Invariant: the span is the run's own.
+//! Invariant: the span is that of the run.
 
 use trommel_filters::Span;
 
@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::files::run::Run;
 use crate::sync::Arc;
 
-/// A run and its label.
+/// A run with its id and its level.
 #[derive(Clone)]
 pub(crate) struct PlacedRun {
     pub(crate) id: u64,
     pub(crate) level: usize,
-    /// The run's own, at hand: most queries look at nothing else of most runs.
+    /// A copy of the run's span, because most queries look at nothing else of most runs.
     span: Span,
     pub(crate) run: Arc<Run>,
 }
@@ -30,7 +30,7 @@ impl PlacedRun {
         self.span
     }
 
-    /// What the run has in a range; None: nothing.
+    /// Clips the run to a range. `None`: it has nothing there.
     pub(crate) fn within(&self, range: &KeyBounds) -> Result<Option<PlacedRun>> {
         let clipped = self.run.clip(range)?;
         Ok(clipped.map(|run| PlacedRun { span: run.span(), run, ..*self }))

@@ -1,11 +1,11 @@
-//! Blocks that were read for one query before it is asked again.
+//! The blocks of a query that does not wait for the disk: it is run again as they arrive.
 //! ```text
-//! asked  -> block 7 of a table is not in memory: noted, and the query ends
+//! run    -> block 7 of a table is not in memory: noted, and the query ends
 //!     -> block 7 is read meanwhile
-//! asked again -> block 7 is here -> block 9 is not: noted ...          -> all are here: the answer
+//! run again -> block 7 is here -> block 9 is not: noted ...            -> all are here: the answer
 //! ```
-//! Invariant: a query that ends for want of a block has noted it. What it costs is counted when it
-//! is answered alone: a block that is here counts as read from the disk.
+//! Invariant: a query that ends for lack of a block has noted it. Costs are counted only by the run
+//! that is answered. There a block that was fetched counts as read from the disk.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,19 +23,20 @@ pub(crate) struct Wanted {
     pub(crate) number: usize,
 }
 
-/// The blocks of one query.
+/// The fetched blocks of one query.
 #[derive(Default)]
 pub(crate) struct Fetched(Mutex<FetchedBlocks>);
 
 #[derive(Default)]
 struct FetchedBlocks {
-    /// By file and number.
+    /// By file number and block number.
     blocks: HashMap<(u64, usize), Block>,
     missing: Option<Wanted>,
 }
 
 impl Fetched {
-    /// A block that a query comes to. Requires: there is such a block.
+    /// Returns a block, fetched or cached. Otherwise notes it and fails with `WouldBlock`.
+    /// Requires: the table has the block.
     pub(crate) fn block(
         &self,
         table: &Arc<Table>,
@@ -59,13 +60,13 @@ impl Fetched {
         lock(&self.0).blocks.insert((wanted.table.file(), wanted.number), block);
     }
 
-    /// Ends a query for want of a block.
+    /// Notes a missing block, and returns the error that ends the query.
     fn miss(&self, table: &Arc<Table>, number: usize) -> Result<Block> {
         lock(&self.0).missing = Some(Wanted { table: Arc::clone(table), number });
         Err(Error::io(table.path())(io::ErrorKind::WouldBlock.into()))
     }
 
-    /// What the query has ended for.
+    /// Removes and returns the block that the query ended for.
     pub(crate) fn take_missing(&self) -> Option<Wanted> {
         lock(&self.0).missing.take()
     }

@@ -1,14 +1,14 @@
-//! The memory of runs that a scan is about to come to: asked for of all of them before any is
-//! waited for.
+//! Prefetches the memory of the runs that a scan is about to read: one step for all runs before the
+//! next.
 //! ```text
 //! one run      fences ~~> slot ~~> block ~~> its first entry      three waits, one after the other
 //! a scan       fences of all runs ~~> slots of all ~~> blocks of all ~~> first entries
 //! ```
-//! Invariant: nothing depends on it but time. What is not in the cache is not read for it.
+//! Invariant: it affects only the time. Blocks that are not cached are not read for it.
 
 use crate::files::run::Run;
 
-/// How far on the way to a run's entry memory was asked for.
+/// A step on the way to an entry of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Approach {
     Fences,
@@ -19,8 +19,7 @@ pub(crate) enum Approach {
 impl Approach {
     pub(crate) const ALL: [Approach; 3] = [Approach::Fences, Approach::Slot, Approach::Block];
 
-    /// Asks for the memory of this step of runs that are sought near these keys; None: near their
-    /// ends.
+    /// Prefetches the memory of this step for runs, near a key or, for `None`, near their ends.
     pub(crate) fn ask<'a>(self, runs: impl Iterator<Item = (&'a Run, Option<&'a [u8]>)>) {
         runs.for_each(|(run, key)| run.ask_for(key, self));
     }

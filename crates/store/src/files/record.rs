@@ -1,15 +1,15 @@
-//! Records in a file that only grows: the framing of the log and of the manifest.
+//! Records in an append-only file: the framing of the log and of the manifest.
 //! ```text
 //! file     header (the caller's bytes)   record   record   ...
 //! record   magic u32 | len u32 | payload checksum u32 | head checksum u32 | payload
 //!          \________ the head checksum covers these, the salt and the record's offset
 //! ```
-//! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else. So
-//! stale bytes, and records quoted in a payload, never look like records.
+//! Invariant: a record is valid only at its own offset in a file with its own salt. So neither
+//! stale bytes nor records quoted in a payload look like records.
 //!
-//! A bad record is damage if a later valid record says that it had been durable. Otherwise it is
-//! where a crash has torn the file. Records behind the tear do not count: their pages may have been
-//! written before its own.
+//! An invalid record is damage if a later valid record says that it had been durable. Otherwise a
+//! crash has torn the file there. Records behind the tear do not count, since a crash may keep
+//! later pages and lose earlier ones.
 
 use std::path::{Path, PathBuf};
 
@@ -32,27 +32,28 @@ const HEAD_CHECKSUM_AT: usize = PAYLOAD_CHECKSUM_AT + size_of::<u32>();
 pub(crate) const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
 const _: () = assert!(HEAD_SIZE == 16);
 
-/// The most memory that holes of a file take when the whole file is read.
+/// Maximum memory for the holes of a file that is read whole.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
-/// How many bytes are read at once.
+/// Bytes per read.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// How much memory a writer keeps between records. The rest is freed.
+/// Bytes of memory that a writer keeps between records. The rest is freed.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
-/// Writes records, with one append for each.
+/// Writes records, each with one append.
 pub(crate) struct RecordWriter {
     file: Box<dyn Append>,
     path: PathBuf,
     salt: u64,
     len: u64,
     buffer: Vec<u8>,
-    /// After a failure the end of the file is unknown, so nothing more is written.
+    /// Set after a failure: the end of the file is unknown, so nothing more is written.
     failed: bool,
 }
 
 impl RecordWriter {
-    /// Begins a new file with its header. Nothing is durable before `sync` and the folder's sync.
+    /// Begins a new file with its header. Nothing is durable before `sync` and a sync of the
+    /// folder.
     pub(crate) fn begin(
         mut file: Box<dyn Append>,
         path: PathBuf,
@@ -64,7 +65,7 @@ impl RecordWriter {
         Ok(RecordWriter { file, path, salt, len, buffer: Vec::new(), failed: false })
     }
 
-    /// Adds a record. After an error the file takes no more records.
+    /// Appends a record. After an error the file takes no more records.
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         let too_long = |_| Error::ValueTooLong { len: payload.len(), max: u32::MAX as usize };
         let len = u32::try_from(payload.len()).map_err(too_long)?;
@@ -81,12 +82,12 @@ impl RecordWriter {
         written
     }
 
-    /// Makes every record so far durable. After an error the file takes no more records.
+    /// Makes all records so far durable. After an error the file takes no more records.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.unless_failed(|file, _| file.sync())
     }
 
-    /// A handle that syncs the file while records are appended, if the storage has one.
+    /// Returns a handle that syncs the file during appends, if the storage has one.
     pub(crate) fn syncer(&self) -> Option<Arc<dyn Syncer>> {
         self.file.syncer()
     }
@@ -113,7 +114,7 @@ impl RecordWriter {
             let refused = std::io::Error::other("an earlier write to this file failed");
             return Err(Error::io(&self.path)(refused));
         }
-        // A panic counts as a failure too.
+        // Set first, so that a panic counts as a failure too.
         self.failed = true;
         let result = operation(self.file.as_mut(), &self.buffer);
         self.failed = result.is_err();
@@ -142,20 +143,20 @@ fn head_checksum(salt: u64, offset: u64, head: &[u8; HEAD_CHECKSUM_AT]) -> u32 {
     checksum::crc32c(&all)
 }
 
-/// How many bytes of the file were durable before a record was added, as its payload tells. The
-/// other parameter is its offset.
+/// Returns, from a record's offset and payload, how many bytes of the file were durable before it
+/// was appended.
 pub(crate) type DurableBefore<'d> = dyn Fn(u64, &[u8]) -> u64 + 'd;
 
 type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
 
-/// Where each record was durable before the next was added: all that comes before it was.
+/// For files whose records were each durable before the next: all bytes before a record were.
 pub(crate) fn all_before(offset: u64, _payload: &[u8]) -> u64 {
     offset
 }
 
-/// Reads every record in order. It is an error if bytes are damaged that were durable when a later
-/// record was added. Gives where the whole records end. That is the end of the file unless a crash
-/// left something behind them, and 0 if not even the header is whole.
+/// Reads every record in order. Fails if bytes are damaged that were durable when a later record
+/// was appended. Returns the end of the valid records: the end of the file, unless a crash left
+/// something behind them. Returns 0 if not even the header is whole.
 pub(crate) fn read_records(
     folder: &OpenFolder,
     name: &str,
@@ -171,7 +172,7 @@ pub(crate) fn read_records(
         return Ok(0);
     }
     if source.bytes(0, header_len)? != expected_header {
-        // Its writer may have completed it since it was read.
+        // The writer may have completed the header since it was read.
         source.forget();
         let found = source.bytes(0, header_len)?.to_vec();
         if found != expected_header {
@@ -189,23 +190,23 @@ pub(crate) fn read_records(
         if looked_twice_at == Some(at) {
             return Err(no_record(path, at, later));
         }
-        // As above.
+        // The writer may have completed the record since it was read.
         source.forget();
         looked_twice_at = Some(at);
     }
     Ok(at)
 }
 
-/// Records of a file, each read by its offset.
+/// Reads records of a file by their offsets.
 pub(crate) struct Records<'p>(RecordReader<'p>);
 
 impl<'p> Records<'p> {
-    /// Of a file as long as it is now.
+    /// Opens a file with its present length.
     pub(crate) fn of(file: Arc<dyn ReadAt>, path: &'p Path, salt: u64) -> Result<Self> {
         RecordReader::new(file, path, salt).map(Records)
     }
 
-    /// The payload of the record at an offset. None: no valid record begins there.
+    /// Returns the payload of the record at an offset. `None`: no valid record begins there.
     pub(crate) fn at(&mut self, offset: u64) -> Result<Option<&[u8]>> {
         self.0.record(offset)
     }
@@ -216,13 +217,14 @@ pub(crate) fn record_size(payload_len: usize) -> u64 {
     (HEAD_SIZE + payload_len) as u64
 }
 
-/// The version in a header: `magic`, then a u32. None: another header, or a part of one.
+/// Returns the version in a header: `magic`, then a u32. `None`: the header is another or
+/// incomplete.
 pub(crate) fn version_in(header: &[u8], magic: &[u8]) -> Option<u32> {
     let (version, _) = header.strip_prefix(magic)?.split_first_chunk()?;
     Some(u32::from_le_bytes(*version))
 }
 
-/// The first bytes of a file, at most `len`, from which a caller can tell its version.
+/// Reads the first bytes of a file, at most `len`, from which a caller can determine its version.
 pub(crate) fn read_header(file: &dyn ReadAt, path: &Path, len: usize) -> Result<Vec<u8>> {
     let size = file.size().map_err(Error::io(path))?;
     let mut bytes = vec![0; len.min(usize::try_from(size).unwrap_or(len))];
@@ -230,8 +232,8 @@ pub(crate) fn read_header(file: &dyn ReadAt, path: &Path, len: usize) -> Result<
     Ok(bytes)
 }
 
-/// Fills a buffer of zeros from a file that had all of these bytes. If it is shorter by now, its
-/// writer has cut off zeros, and those stay.
+/// Fills a buffer of zeros from a file that had all of these bytes. If the file is shorter by now,
+/// its writer has cut off zeros, so the rest stays zero.
 fn read_or_zeros(file: &dyn ReadAt, path: &Path, at: u64, zeros: &mut [u8]) -> Result<()> {
     let mut read = file.read_at(at, zeros);
     while read.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::UnexpectedEof) {
@@ -249,8 +251,8 @@ fn read_or_zeros(file: &dyn ReadAt, path: &Path, at: u64, zeros: &mut [u8]) -> R
     read.map_err(Error::io(path))
 }
 
-/// Reads the whole file. Its data decides how much memory that takes, not its length. A hole at its
-/// end gives at most `HOLES_BYTES_MAX` zeros. Earlier holes may not take more together.
+/// Reads the whole file into memory that its data determines, not its length. A hole at its end
+/// yields at most `HOLES_BYTES_MAX` zeros. Earlier holes together must not exceed that either.
 pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let size = file.size().map_err(Error::io(path))?;
@@ -274,7 +276,7 @@ pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Adds zeros up to a length. Fails if there is no memory for them.
+/// Appends zeros up to a length. Fails if memory is short.
 fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
     let at = bytes.len();
     let beyond = || Error::corrupt(path, at as u64, "a file beyond memory");
@@ -284,12 +286,13 @@ fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The offset of the first valid record from `from` on.
+/// Returns the offset of the first valid record from `from` on.
 pub(crate) fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
     (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
 }
 
-/// A crash may leave the start of a header, and zeros in place of the rest and of what follows.
+/// Returns 0 if a crash left this header: a correct start, then zeros, also in place of what
+/// follows. Otherwise fails.
 fn wrong_header(
     path: &Path,
     source: &mut RecordReader<'_>,
@@ -309,8 +312,7 @@ fn wrong_header(
     Err(Error::corrupt(path, right, "the header of another kind of file"))
 }
 
-/// Where a record is that says that the bytes at a place were durable before it. None: there is
-/// none.
+/// Returns the offset of a record that proves the bytes at `at` durable. `None`: there is none.
 fn proven_after(
     source: &mut RecordReader<'_>,
     at: u64,
@@ -323,7 +325,7 @@ fn no_record(path: &Path, at: u64, later: u64) -> Error {
     Error::corrupt(path, at, format!("no valid record here, but one at byte {later}"))
 }
 
-/// The payload of the record at `at`. None: no valid record starts there.
+/// Returns the payload of the record at `at`. `None`: no valid record starts there.
 pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
     let (len, checksum) = head_of(&bytes[at..], salt, at as u64)?;
     let end = HEAD_SIZE.checked_add(usize::try_from(len).ok()?)?;
@@ -331,8 +333,8 @@ pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
     (checksum::crc32c(payload) == checksum).then_some(payload)
 }
 
-/// The length and the checksum of the payload of a record at `at` that starts with these bytes.
-/// None: no valid head starts there.
+/// Returns length and checksum of the payload of a record that starts at `at` with these bytes.
+/// `None`: no valid head starts there.
 fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
     let mut head = Reader::new(bytes.strip_prefix(&MAGIC)?);
     let mut word = || head.u32().ok();

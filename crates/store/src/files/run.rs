@@ -2,9 +2,9 @@
 //! ```text
 //! run      [a .. f] [h .. k] [m .. z]
 //! find(g)  none: no table covers it
-//! clip     [i .. k] [m .. p]        the run's own tables; the last one trimmed
+//! clip     [i .. k] [m .. p]        tables of the run; both are trimmed
 //! ```
-//! Invariant: there is a table, and each ends before the next begins.
+//! Invariant: there is at least one table, and each ends before the next begins.
 
 use std::path::Path;
 
@@ -27,20 +27,19 @@ use crate::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Run {
     tables: Vec<RunTable>,
-    /// The first keys of all tables but the first one: as those of blocks, searched without looking
-    /// at tables.
+    /// The first keys of all tables but the first, which are searched without touching tables.
     firsts: Fences,
-    /// How many entries come before each table.
+    /// For each table, the number of entries before it.
     ranks: Vec<u64>,
     span: Span,
-    /// No entry of it is newer.
+    /// No entry is newer.
     greatest: Sequence,
-    /// Places of the tables that delete ranges.
+    /// Indexes of the tables with range tombstones.
     deleting: Vec<usize>,
 }
 
 impl Run {
-    /// None if there are no tables, or if two of them overlap or are out of order.
+    /// Builds a run. `None` if there are no tables, or if two of them overlap or are out of order.
     pub(crate) fn new(tables: Vec<RunTable>) -> Option<Run> {
         let apart = |pair: &[RunTable]| pair[0].ends_before(pair[1].first_key());
         let disjoint = tables.windows(2).all(apart);
@@ -59,22 +58,23 @@ impl Run {
         disjoint.then_some(Run { tables, firsts, ranks, span, greatest, deleting })
     }
 
-    /// No entry and no deleted range of it is newer.
+    /// The greatest sequence number of all entries and range tombstones.
     pub(crate) fn greatest(&self) -> Sequence {
         self.greatest
     }
 
-    /// False: it has no entry in [lower, end).
+    /// False: the run has no entry in [lower, end).
     pub(crate) fn may_have_in(&self, lower: &[u8], end: &[u8]) -> bool {
         self.overlapping(lower, Some(end)).iter().any(|table| table.entry_count() > 0)
     }
 
-    /// Whether it deletes ranges.
+    /// Whether the run has range tombstones.
     pub(crate) fn deletes_ranges(&self) -> bool {
         !self.deleting.is_empty()
     }
 
-    /// What is known of deleted ranges around a key, as far as sequence numbers of at most `at` go.
+    /// Returns the keys around one with the same range tombstones, and the newest of these up to
+    /// number `at`.
     pub(crate) fn stretch(&self, key: &[u8], at: Sequence) -> Stretch<'_> {
         let tombstones = |place: usize| self.tables[self.deleting[place]].tombstones();
         let ends = |place: &usize| self.tables[*place].tombstones().end();
@@ -87,27 +87,27 @@ impl Run {
         Stretch { from: stretch.from.or(before), ..stretch }
     }
 
-    /// A run of one table.
+    /// Makes a run of one table.
     pub(crate) fn of_table(table: RunTable) -> Option<Arc<Run>> {
         Run::new(vec![table]).map(Arc::new)
     }
 
-    /// The least span that covers its tables' spans.
+    /// The least span that covers the spans of its tables.
     pub(crate) fn span(&self) -> Span {
         self.span
     }
 
-    /// In key order.
+    /// The tables, in key order.
     pub(crate) fn tables(&self) -> &[RunTable] {
         &self.tables
     }
 
-    /// What errors name of a run that is read as one.
+    /// The path that errors name if they concern the run as a whole.
     pub(crate) fn path(&self) -> &Path {
         self.tables[0].table.path()
     }
 
-    /// The one table whose bounds `key` is within. None: the run does not hold the key.
+    /// Returns the only table whose bounds include `key`. `None`: the run does not have the key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&RunTable> {
         let number = self.firsts.find(key);
@@ -116,20 +116,21 @@ impl Run {
         is_within.then_some(found)
     }
 
-    /// The tables with keys in [lower, end), as far as their first and last keys tell.
+    /// Returns the tables whose first and last keys overlap [lower, end).
     pub(crate) fn overlapping(&self, lower: &[u8], end: Option<&[u8]>) -> &[RunTable] {
         let first = self.first_ending_at_or_after(lower);
         let after = end.map_or(self.tables.len(), |end| self.count_beginning_before(end));
         &self.tables[first..after.max(first)]
     }
 
-    /// A cursor at no entry. It reads nothing of tables that it does not come to.
+    /// Returns a cursor at no entry. It reads nothing of tables that it does not reach.
     pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
         let (run, reads) = (Arc::clone(self), Reads::default());
         RunCursor { run, number: 0, place: None, walk: Walk::default(), blocks: None, reads }
     }
 
-    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    /// Returns bounds on the number of entries before `key`. Only the entries of the key's block
+    /// make them inexact.
     pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         let number = self.first_ending_at_or_after(key);
         let Some(table) = self.tables.get(number) else {
@@ -139,22 +140,22 @@ impl Run {
         RankBounds { least: before + within.least, most: before + within.most }
     }
 
-    /// The table of the entry that so many come before.
+    /// Returns the table of the entry with this rank.
     pub(crate) fn table_of_rank(&self, rank: u64) -> &RunTable {
         &self.tables[self.number_of_rank(rank)]
     }
 
-    /// The first table has the first entry.
+    /// The first table has rank 0, so one always qualifies.
     fn number_of_rank(&self, rank: u64) -> usize {
         self.ranks.partition_point(|&before| before <= rank) - 1
     }
 
-    /// The memory that finding a table takes.
+    /// The memory of the fences between tables, in bytes.
     pub(crate) fn fence_bytes(&self) -> usize {
         self.firsts.heap_bytes()
     }
 
-    /// The size of its files, of trimmed ones by their entries.
+    /// The size of its files in bytes. Trimmed tables count in proportion to their entries.
     pub(crate) fn bytes(&self) -> u64 {
         self.tables.iter().map(RunTable::bytes_within).sum()
     }
@@ -163,12 +164,12 @@ impl Run {
         self.tables.iter().map(RunTable::entry_count).sum()
     }
 
-    /// The tables with keys in the range, as far as their first and last keys tell.
+    /// Returns the tables whose first and last keys overlap the range.
     pub(crate) fn within(&self, bounds: &KeyBounds) -> &[RunTable] {
         self.overlapping(&bounds.from, bounds.to.as_deref())
     }
 
-    /// What the run has in a range; None: nothing.
+    /// Clips the run to a range. `None`: it has nothing there.
     pub(crate) fn clip(self: &Arc<Self>, bounds: &KeyBounds) -> Result<Option<Arc<Run>>> {
         if bounds.is_all() {
             return Ok(Some(Arc::clone(self)));
@@ -192,8 +193,7 @@ impl Run {
         number + usize::from(self.tables[number].first_key() < key)
     }
 
-    /// Asks for memory on the way to the entries near a key (None: near its end), without waiting
-    /// for it.
+    /// Prefetches memory on the way to the entries near a key or, for `None`, near the run's end.
     pub(crate) fn ask_for(&self, key: Option<&[u8]>, approach: Approach) {
         let number = key.map_or(self.tables.len() - 1, |key| self.firsts.find(key));
         let table = &self.tables[number].table;
@@ -216,16 +216,16 @@ impl Run {
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     number: usize,
-    /// The cursor of table `number`. None: past either end, or nothing was read yet.
+    /// The cursor of table `number`. `None`: past either end, or nothing was read yet.
     place: Option<TableCursor>,
     walk: Walk,
-    /// Some: it reads no others than these, and those in the cache.
+    /// `Some`: the cursor reads only these blocks and cached ones.
     blocks: Option<Arc<Fetched>>,
-    /// What cursors of tables that were left have read.
+    /// What the cursors of earlier tables have read.
     reads: Reads,
 }
 
-/// How a cursor goes through a run, which decides how its blocks are read.
+/// How a cursor moves through a run, which determines how blocks are read.
 #[derive(Clone, Copy, Default)]
 enum Walk {
     #[default]
@@ -235,27 +235,27 @@ enum Walk {
 }
 
 impl RunCursor {
-    /// For a walk from its first entry to its last: reads in large chunks from the start, and keeps
-    /// none of them in the cache.
+    /// Prepares for a walk from the first entry to the last. It reads large chunks from the start,
+    /// and caches none of them.
     #[must_use]
     pub(crate) fn end_to_end(self) -> Self {
         RunCursor { walk: Walk::EndToEnd, ..self }
     }
 
-    /// For a look here and there: keeps no block in the cache.
+    /// Prepares for scattered lookups that cache no block.
     #[must_use]
     pub(crate) fn past_cache(self) -> Self {
         RunCursor { walk: Walk::PastCache, ..self }
     }
 
-    /// With blocks that were read for it; it reads no others.
+    /// Restricts the cursor to blocks that were fetched for it, and cached ones.
     #[must_use]
     pub(crate) fn with_blocks(mut self, blocks: Option<Arc<Fetched>>) -> Self {
         self.blocks = blocks;
         self
     }
 
-    /// To the entry that so many come before. There is none: past the end.
+    /// Moves to the entry with this rank. If there is none, moves past the end.
     pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
         let number = self.run.number_of_rank(rank);
         let within = rank - self.run.ranks[number];
@@ -268,14 +268,15 @@ impl RunCursor {
         self.place.as_ref().is_some_and(TableCursor::is_at_entry)
     }
 
-    /// Past either end.
+    /// Moves past either end.
     fn leave(&mut self) {
         if let Some(mut place) = self.place.take() {
             self.reads += place.reads();
         }
     }
 
-    /// Past the end of a table: to the first entry of the tables after it, if there is one.
+    /// From past the end of a table, moves to the first entry of the following tables, if there is
+    /// one.
     #[inline(never)]
     fn on_to_next_table(&mut self) -> Result<()> {
         while !self.is_at_entry() && self.number + 1 < self.run.tables.len() {
@@ -284,7 +285,8 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Past the start of a table: to the last entry of the tables before it, if there is one.
+    /// From past the start of a table, moves to the last entry of the preceding tables, if there is
+    /// one.
     fn back_to_table_before(&mut self) -> Result<()> {
         while !self.is_at_entry() && self.number > 0 {
             self.enter(self.number - 1).seek_last()?;
@@ -292,7 +294,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Seeks a key in the table that has it, or the next one.
+    /// Seeks a key in the table that covers it, or else in the next one.
     #[inline]
     fn seek_with(
         &mut self,
@@ -308,7 +310,7 @@ impl RunCursor {
         self.on_to_next_table()
     }
 
-    /// The cursor of table `number`, wherever in it. Requires: there is such a table.
+    /// Returns the cursor of table `number`, wherever it is. Requires: the table exists.
     fn enter(&mut self, number: usize) -> &mut TableCursor {
         if self.number != number {
             self.leave();

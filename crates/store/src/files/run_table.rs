@@ -1,11 +1,11 @@
-//! A table of a run, or what of it belongs to the tree.
+//! A table of a run, or the part of it that belongs to the tree.
 //! ```text
 //! file       b  d | f  h  k | m        deletes [e .......... n)
 //! trimmed         [f  h  k  m)         deletes       [f .... m)      the rest was merged elsewhere
 //! ```
-//! Invariant: asked for keys, entries or deleted ranges, it tells of those within its bounds alone.
-//! (Its filter and its sequence numbers are the file's: they may say "maybe" too often, never too
-//! seldom.)
+//! Invariant: keys, entries and range tombstones are only those within the bounds. (Filter and
+//! sequence numbers are those of the whole file. They may say "maybe" too often, but never "no"
+//! wrongly.)
 
 use trommel_filters::{RankBounds, Span};
 
@@ -18,27 +18,27 @@ use crate::files::table::cursor::TableCursor;
 use crate::plan::layout::TableRecord;
 use crate::sync::Arc;
 
-/// A table, and the flush numbers of its entries.
+/// A table, and the span of its entries' flush numbers.
 #[derive(Clone)]
 pub(crate) struct RunTable {
     pub(crate) table: Arc<Table>,
     pub(crate) span: Span,
-    /// None: all of its keys belong to the tree.
+    /// `None`: all of its keys belong to the tree.
     trim: Option<Arc<Trim>>,
 }
 
-/// What a table has of the tree.
+/// The part of a table that belongs to the tree.
 struct Trim {
     bounds: Arc<KeyBounds>,
-    /// Entries of the table before these bounds, and within them.
+    /// The number of the table's entries before these bounds, and within them.
     skipped: u64,
     entries: u64,
     tombstones: RangeTombstones,
 }
 
 impl Table {
-    /// Whether a record of some of its keys counts them as its index does. The index knows how many
-    /// entries come before a key, but for those in the key's block.
+    /// Whether the index agrees with the entry counts of a record. The index knows the rank of a
+    /// key, but for the entries of its block.
     pub(crate) fn has_piece(&self, record: &TableRecord) -> bool {
         let fits = |key: &[u8], before: u64| {
             let RankBounds { least, most } = self.rank_bounds(key);
@@ -50,13 +50,13 @@ impl Table {
 }
 
 impl RunTable {
-    /// All of a table.
+    /// The whole table.
     #[cfg(test)]
     pub(crate) fn whole(table: Arc<Table>, span: Span) -> Self {
         RunTable { table, span, trim: None }
     }
 
-    /// What a record says that there is of its table.
+    /// The part of the table that the record describes.
     pub(crate) fn of_record(table: Arc<Table>, record: &TableRecord) -> Self {
         let trim = record
             .is_trimmed
@@ -64,7 +64,7 @@ impl RunTable {
         RunTable { table, span: record.span, trim }
     }
 
-    /// The first key with an entry. (Of a trimmed table: none is before it.)
+    /// The key of the first entry. (Of a trimmed table: a lower bound.)
     #[inline]
     pub(crate) fn first_key(&self) -> &[u8] {
         match &self.trim {
@@ -73,14 +73,14 @@ impl RunTable {
         }
     }
 
-    /// The last key with an entry. (Of a trimmed table: none is behind it.)
+    /// The key of the last entry. (Of a trimmed table: an upper bound.)
     #[inline]
     pub(crate) fn last_key(&self) -> &[u8] {
         let trimmed = self.trim.as_ref().and_then(|trim| trim.bounds.upper());
         trimmed.unwrap_or_else(|| self.table.last_key())
     }
 
-    /// Whether all of its entries are before a key.
+    /// Whether all entries are before a key.
     #[inline]
     pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
         match &self.trim {
@@ -89,7 +89,7 @@ impl RunTable {
         }
     }
 
-    /// Its keys, and those that it deletes, lie within these.
+    /// Bounds of its keys and of the ranges that it deletes.
     pub(crate) fn key_bounds(&self) -> KeyBounds {
         match &self.trim {
             None => {
@@ -100,7 +100,7 @@ impl RunTable {
         }
     }
 
-    /// The deleted ranges.
+    /// The range tombstones.
     #[inline]
     pub(crate) fn tombstones(&self) -> &RangeTombstones {
         match &self.trim {
@@ -113,37 +113,38 @@ impl RunTable {
         self.trim.is_some()
     }
 
-    /// How many entries.
+    /// The number of entries.
     pub(crate) fn entry_count(&self) -> u64 {
         self.trim.as_ref().map_or_else(|| self.table.entry_count(), |trim| trim.entries)
     }
 
-    /// How many entries of the table come before the first.
+    /// The number of the table's entries before the first one here.
     pub(crate) fn skipped(&self) -> u64 {
         self.trim.as_ref().map_or(0, |trim| trim.skipped)
     }
 
-    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    /// Returns bounds on the number of entries before `key`. Only the entries of the key's block
+    /// make them inexact.
     pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         let RankBounds { least, most } = self.table.rank_bounds(key);
         let within = |rank: u64| rank.saturating_sub(self.skipped()).min(self.entry_count());
         RankBounds { least: within(least), most: within(most) }
     }
 
-    /// Of the file's bytes, the share of these entries.
+    /// The file's bytes, in proportion to the entries.
     pub(crate) fn bytes_within(&self) -> u64 {
         let share = self.entry_count() as f64 / self.table.entry_count().max(1) as f64;
         let bytes = self.table.bytes();
         if self.is_trimmed() { (bytes as f64 * share) as u64 } else { bytes }
     }
 
-    /// A cursor at no entry.
+    /// Returns a cursor at no entry.
     pub(crate) fn cursor(&self) -> TableCursor {
         self.table.cursor().within(self.trim.as_ref().map(|trim| &trim.bounds))
     }
 
-    /// What it has in the range; None: nothing. Reads the blocks at the range's ends, where these
-    /// are among its keys.
+    /// Clips the table to a range. `None`: it has nothing there. Reads the blocks at the range's
+    /// ends, if these lie within its keys.
     pub(crate) fn clip(&self, bounds: &KeyBounds) -> Result<Option<RunTable>> {
         let own = self.key_bounds();
         if !own.ends_after(&bounds.from) || !bounds.ends_after(&own.from) {
@@ -170,7 +171,7 @@ impl RunTable {
         Ok((!is_empty).then(|| RunTable { trim: Some(trim), ..self.clone() }))
     }
 
-    /// The record of these keys, where another one is `of` the table.
+    /// Returns the record of this part, derived from another record of the table.
     pub(crate) fn record(&self, of: &TableRecord) -> TableRecord {
         let KeyBounds { from, to } = self.key_bounds();
         let to = to.unwrap_or_else(|| of.to.clone());

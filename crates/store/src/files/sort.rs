@@ -1,15 +1,16 @@
-//! An external sort: rows in any order become rows in the order of keys, in bounded memory.
+//! An external merge sort of rows, in bounded memory.
 //! ```text
-//! row, row, ... -> rows in memory --full--> sorted -> spill, spill, ... --too many--> a few
-//!                       |                                 |               become one
+//! row, row, ... -> rows in memory --full--> sorted -> spill, spill, ... --too many--> some are
+//!                       |                                 |               merged into one
 //!                       '---- sorted, at the end ---------+-> merge -> rows in order
 //! ```
-//! It knows folders and files, and no tree: so it lies here, below all that uses a store's state.
+//! It uses folders and files, but no tree. So it lies here, below everything that uses a store's
+//! state.
 //!
-//! Invariants: each key comes once, with the last of its rows. Spills are in the order of the
-//! input, and only neighbours become one: so what is later replaces what is earlier. Rows in memory
-//! and buffers of all spills take the memory that was given. No more than `inputs_max` files are
-//! open. When a sort ends, in whichever way, its files are gone.
+//! Invariants: each key comes once, with its last row. Spills keep the order of the input, and only
+//! neighbours are merged, so later rows replace earlier ones. Rows in memory and the buffers of all
+//! spills stay within the given memory. At most `inputs_max` files are open. However a sort ends,
+//! its files are gone afterwards.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -28,14 +29,15 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
-/// How entries in any order are sorted.
+/// How unsorted entries are sorted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortOptions {
     /// Memory for rows and buffers, in bytes; at least 16 KiB. More: fewer and larger files, which
-    /// are merged faster. What does not fit is written to files, at most once more than it has
-    /// bytes, until there are more than about 100 of them.
+    /// are merged faster. What does not fit is written to files. Up to about 100 files, each row is
+    /// written at most once.
     pub memory_bytes: usize,
-    /// The folder of these files, which exists; None: the store's. Another disk spares this one.
+    /// The folder for these files, which must exist. `None`: the store's folder. A folder on
+    /// another disk relieves the store's disk.
     pub folder: Option<PathBuf>,
 }
 
@@ -45,7 +47,7 @@ impl Default for SortOptions {
     }
 }
 
-/// The least memory of a sort.
+/// The minimum memory of a sort, in bytes.
 const MEMORY_BYTES_MIN: usize = 16 << 10;
 
 impl SortOptions {
@@ -58,23 +60,23 @@ impl SortOptions {
     }
 }
 
-/// What a sort is doing.
+/// The stage of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SortStage {
-    /// Takes entries; nobody knows how many there are.
+    /// Taking entries. Their total is unknown.
     Reading,
-    /// Makes one file of a few, because there are too many.
+    /// Merging some files into one, because there are too many.
     Merging,
-    /// Writes the sorted run.
+    /// Writing the sorted run.
     Writing,
 }
 
-/// How far a sort has come.
+/// The progress of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SortProgress {
-    /// What it is doing.
+    /// The current stage.
     pub stage: SortStage,
     /// Entries of this stage that are done.
     pub done: u64,
@@ -82,20 +84,21 @@ pub struct SortProgress {
     pub total: u64,
 }
 
-/// Hears how far a sort has come. `Break` stops it: it ends with [`Error::Cancelled`].
+/// A listener for the progress of a sort. `Break` stops the sort, which then fails with
+/// [`Error::Cancelled`].
 pub type OnSorting<'a> = dyn FnMut(SortProgress) -> ControlFlow<()> + 'a;
 
-/// After so many rows the listener hears of it.
+/// The listener is called after this many rows.
 const ROWS_TOLD: u64 = 1 << 14;
-/// Files that are open at once, at most, however much memory there is, and however little. Fewer
-/// are merged again and again.
+/// Bounds on the files that are open at once, whatever the memory. With fewer files, rows are
+/// merged more often.
 const INPUTS_MAX: usize = 100;
 const INPUTS_MIN: usize = 4;
-/// Of the files that may be open, so much become one when there are too many. More: fewer, longer
-/// merges.
+/// One part in this many of the files that may be open is merged when there are too many. A lower
+/// value makes fewer, longer merges.
 const MERGED_SHARE: usize = 8;
 
-/// Tells a listener.
+/// Calls a listener.
 struct Told<'a, 'l>(&'a mut OnSorting<'l>);
 
 impl Told<'_, '_> {
@@ -110,7 +113,7 @@ impl Told<'_, '_> {
 /// Takes rows in any order.
 pub(crate) struct Sorter<'a, 'l> {
     place: SpillPlace,
-    /// Most files that are open at once.
+    /// Maximum number of open files.
     inputs_max: usize,
     rows: Rows,
     /// In the order of the input.
@@ -121,8 +124,8 @@ pub(crate) struct Sorter<'a, 'l> {
 }
 
 impl<'a, 'l> Sorter<'a, 'l> {
-    /// `folder`, `new_number`: where its files are, and how they are numbered. Requires: options
-    /// that were checked.
+    /// Creates a sorter that writes its files to `folder`, with numbers from `new_number`.
+    /// Requires: the options were checked.
     pub(crate) fn new(
         memory_bytes: usize,
         folder: OpenFolder,
@@ -147,7 +150,8 @@ impl<'a, 'l> Sorter<'a, 'l> {
     /// Takes a row.
     ///
     /// # Errors
-    /// `KeyTooLong`, `ValueTooLong`; `Io` if a file cannot be written. The sort cannot go on.
+    /// `KeyTooLong`, `ValueTooLong`; `Io` if a file cannot be written. After an error the sorter is
+    /// unusable.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if key.len() > KEY_BYTES_MAX {
             return Err(Error::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
@@ -167,7 +171,7 @@ impl<'a, 'l> Sorter<'a, 'l> {
         }
     }
 
-    /// All rows, sorted. Each key's last row is kept.
+    /// Returns all rows, sorted. Of each key the last row is kept.
     pub(crate) fn finish(mut self) -> Result<Sorted<'a, 'l>> {
         let mut rows: u64 = self.spills.iter().map(|spill| spill.rows).sum();
         rows += self.rows.len() as u64;
@@ -182,7 +186,7 @@ impl<'a, 'l> Sorter<'a, 'l> {
 
     /// Writes the rows in memory to a file.
     fn spill(&mut self) -> Result<()> {
-        // Rows that are there have this prefix, the next one perhaps not.
+        // All present rows have this prefix, but the next row may not.
         let no_rows = Rows::new(0);
         let rows = std::mem::replace(&mut self.rows, no_rows);
         let mut sorted = SortedRows::new(rows, self.prefix.len());
@@ -200,7 +204,7 @@ impl<'a, 'l> Sorter<'a, 'l> {
         Ok(())
     }
 
-    /// Makes one file of the neighbours that have the fewest bytes.
+    /// Merges the neighbouring files with the fewest bytes into one.
     fn merge_a_few(&mut self) -> Result<()> {
         let count = (self.inputs_max / MERGED_SHARE).max(2);
         let bytes = |some: &[Spill]| some.iter().map(|spill| spill.bytes).sum::<u64>();
@@ -224,7 +228,7 @@ impl<'a, 'l> Sorter<'a, 'l> {
     }
 }
 
-/// What all keys begin with.
+/// The common prefix of all keys.
 #[derive(Default)]
 struct CommonPrefix(Option<Vec<u8>>);
 
@@ -244,23 +248,23 @@ impl CommonPrefix {
     }
 }
 
-/// Rows in the order of keys, each key once.
+/// Rows in key order, each key once.
 pub(crate) struct Sorted<'a, 'l> {
     merge: Merge,
-    /// All that were taken and are not replaced yet.
+    /// The number of rows taken, without those that were replaced so far.
     rows: u64,
-    /// The listener hears when so many are behind.
+    /// The listener is called next when this many rows are done.
     next_told: u64,
     told: Told<'a, 'l>,
 }
 
 impl Sorted<'_, '_> {
-    /// At least as many as there are.
+    /// An upper bound on the number of rows.
     pub(crate) fn rows_max(&self) -> u64 {
         self.rows
     }
 
-    /// The next row. None: there is none.
+    /// Returns the next row. `None`: there are no more.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let passed = self.merge.passed();
         if passed >= self.next_told {

@@ -1,10 +1,10 @@
-//! The folder of a store: is it one, and which process holds it?
+//! Whether a folder is a store, and the lock on it.
 //! ```text
 //! MANIFEST, or a file with a number     a store, whole or not
-//! LOCK, MANIFEST.new, or nothing        a store that was only begun
-//! anything else                         no store
+//! LOCK, MANIFEST.new, or nothing        a store whose creation was cut short
+//! anything else                         not a store
 //! ```
-//! Invariant: nothing changes in a folder whose lock another store holds.
+//! Invariant: nothing changes in a folder that another store has locked.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
 
-/// Keeps others out of a folder.
+/// A lock on a folder. Dropping it unlocks.
 pub(crate) type FolderLock = Box<dyn Send + Sync>;
 
 /// Opens a folder that has files of a store, whole or not.
@@ -35,12 +35,12 @@ pub(crate) fn store_folder(storage: &dyn Storage, dir: &Path) -> Result<OpenFold
     }
 }
 
-/// Whether a folder has only what a crash leaves while a store is being created.
+/// Whether a folder has only what an interrupted creation of a store leaves.
 pub(crate) fn is_beginning(names: &[String]) -> bool {
     names.iter().all(|name| [LOCK_NAME, MANIFEST_NEW_NAME].contains(&name.as_str()))
 }
 
-/// A folder has a file of a store, but no manifest.
+/// The error for a folder with files of a store, but no manifest.
 pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
     let what = format!(
         "without it nobody knows which files make up the store that {of_a_store} is of. A checkpoint that was cut short is such a \
@@ -49,7 +49,7 @@ pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
     Error::FileMissing { path: dir.join(MANIFEST_NAME), what }
 }
 
-/// Takes the lock of a folder. `Locked`: another store, or another process, holds it.
+/// Locks a folder. `Locked`: another store, or another process, holds the lock.
 pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
     with_room(|| folder.handle().lock(LOCK_NAME)).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },

@@ -3,8 +3,8 @@
 //! get(key) -> fences -> block number -> its slot --full---> block -> entry
 //!                                             \--empty--> disk -> checked --^
 //! ```
-//! Invariant: what is in memory (index, properties, filter) was checked when the table was opened,
-//! a block whenever it is read from the disk. A damaged byte is an error that names file and place.
+//! Invariant: index, properties and filter were checked when the table was opened. A block is
+//! checked whenever it is read from the disk. A damaged byte is an error with file and offset.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ use crate::sync::{Arc, OnceLock};
 /// The filter of a table.
 pub(crate) type TableFilter = Box<dyn AnyFilter>;
 
-/// A table that is open.
+/// An open table.
 pub(crate) struct Table {
     opened: CheckedFile,
     size: u64,
@@ -43,20 +43,20 @@ pub(crate) struct Table {
     properties: Properties,
     tombstones: RangeTombstones,
     values: NamedValues,
-    /// The files of these, once they are held.
+    /// The value files that it refers to, once they are held.
     held_values: OnceLock<Vec<Arc<ValueFile>>>,
     filter: Option<TableFilter>,
-    /// Of a filter in parts, which is not in `filter` then.
+    /// A filter in parts. `filter` is `None` then.
     sub_filters: Option<LoadedSubFilters>,
-    /// The name or the tag of its filter, of an unregistered kind.
+    /// The name or the tag of its filter, if the kind is not registered.
     unregistered: Option<String>,
     blocks: BlockSlots,
     farewell: Farewell,
 }
 
 impl Table {
-    /// Opens a table: reads and checks all but its blocks, and of its filters the one of kind
-    /// `filter` alone.
+    /// Opens a table. Reads and checks everything but its blocks and the filters of other kinds
+    /// than `filter`.
     pub(crate) fn open(
         files: &Arc<OpenFiles>,
         file: u64,
@@ -110,12 +110,12 @@ impl Table {
         self.opened.file
     }
 
-    /// Where it is read.
+    /// The reader of its file.
     pub(crate) fn reader(&self) -> &Arc<dyn ReadAt> {
         &self.opened.bytes
     }
 
-    /// It leaves the tree: its last holder tells so when it lets go.
+    /// Marks that the table leaves the tree. Its last holder notifies `told` when it is dropped.
     pub(crate) fn leave(&self, told: Arc<dyn LastReader>) {
         self.farewell.tell(told);
     }
@@ -132,12 +132,12 @@ impl Table {
         &self.properties.last_key
     }
 
-    /// Its keys, and those that it deletes, lie in [from, to).
+    /// The bounds [from, to) of its keys and of the ranges that it deletes.
     pub(crate) fn key_bounds(&self) -> (Vec<u8>, Vec<u8>) {
         key_bounds(&self.properties, &self.tombstones)
     }
 
-    /// The deleted ranges.
+    /// The range tombstones.
     #[inline]
     pub(crate) fn tombstones(&self) -> &RangeTombstones {
         &self.tombstones
@@ -148,12 +148,12 @@ impl Table {
         &self.values
     }
 
-    /// Holds its value files as long as it is open.
+    /// Keeps these value files as long as the table is open.
     pub(crate) fn hold_values(&self, files: Vec<Arc<ValueFile>>) {
         let _ = self.held_values.set(files);
     }
 
-    /// Its value files, if it holds them.
+    /// The value files that it keeps.
     pub(crate) fn held_values(&self) -> &[Arc<ValueFile>] {
         self.held_values.get().map_or(&[], |held| held)
     }
@@ -166,29 +166,29 @@ impl Table {
         self.index.block_count()
     }
 
-    /// The file's size.
+    /// The file's size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.size
     }
 
-    /// What the table knows of its entries.
+    /// Summary of its entries.
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }
 
-    /// None: the table has no filter, it was not asked for, or it comes and goes in parts.
+    /// The filter. `None`: the table has none of the requested kind, or it is loaded in parts.
     #[inline]
     pub(crate) fn filter(&self) -> Option<&TableFilter> {
         self.filter.as_ref()
     }
 
-    /// The name or the tag of its filter, if that is of an unregistered kind. Such a table is read
-    /// without it.
+    /// The name or the tag of its filter, if the kind is not registered. Such a table is read
+    /// without a filter.
     pub(crate) fn unregistered_filter(&self) -> Option<&str> {
         self.unregistered.as_deref()
     }
 
-    /// False: the table surely has no entry of the key.
+    /// False: the table has no entry of the key.
     #[inline]
     pub(crate) fn may_contain(&self, key: &HashedKey<'_>) -> bool {
         match (&self.filter, &self.sub_filters) {
@@ -198,7 +198,7 @@ impl Table {
         }
     }
 
-    /// False: the table surely has no key in the range.
+    /// False: the table has no key in the range.
     #[inline]
     pub(crate) fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
         match (&self.filter, &self.sub_filters) {
@@ -210,15 +210,15 @@ impl Table {
         }
     }
 
-    /// The hash of each user key, in order, read from disk. None: it was written without. An error:
-    /// they are damaged, or not as many as the table has keys.
+    /// Reads the hash of each user key, in order, from the disk. `None`: the table was written
+    /// without. Returns an error if they are damaged or their number is wrong.
     pub(crate) fn key_hashes(&self) -> Result<Option<Vec<u64>>> {
         let Some(at) = find(&self.sections, TAG_HASHES) else { return Ok(None) };
         let hashes = decode_hashes(&self.opened.section(at)?, self.entry_count());
         hashes.map(Some).map_err(self.opened.damage(at.offset))
     }
 
-    /// Has `trace` see the memory that a filter reads to answer for a key.
+    /// Shows `trace` the memory that the filter reads to answer for a key.
     pub(crate) fn trace_filter<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) {
         match (&self.filter, &self.sub_filters) {
             (Some(filter), _) => filter.may_contain_traced(key, trace),
@@ -227,26 +227,27 @@ impl Table {
         };
     }
 
-    /// The memory that fences, deleted ranges, block places, the dictionary and the cache's slots
-    /// take.
+    /// The memory of fences, range tombstones, block offsets, the dictionary and the cache slots,
+    /// in bytes.
     pub(crate) fn fence_bytes(&self) -> usize {
         let dictionary = self.opened.dictionary.as_ref().map_or(0, Dictionary::heap_bytes);
         let blocks = self.blocks.heap_bytes();
         self.index.heap_bytes() + self.tombstones.heap_bytes() + blocks + dictionary
     }
 
-    /// The bytes of its dictionary in the file. 0: it has none.
+    /// The length of its dictionary in the file, in bytes. 0: it has none.
     pub(crate) fn dictionary_bytes(&self) -> u64 {
         find(&self.sections, TAG_DICTIONARY).map_or(0, |section| section.len)
     }
 
-    /// The memory that the filter takes.
+    /// The memory of the filter, in bytes.
     pub(crate) fn filter_bytes(&self) -> usize {
         let sub_filters = self.sub_filters.as_ref().map_or(0, LoadedSubFilters::memory_bytes);
         sub_filters + self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
     }
 
-    /// Between how many entries and how many are before `key`: exact but for the key's block.
+    /// Returns bounds on the number of entries before `key`. Only the entries of the key's block
+    /// make them inexact.
     pub(crate) fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         if key <= self.first_key() || self.entry_count() == 0 {
             return RankBounds::exact(0);
@@ -258,18 +259,18 @@ impl Table {
         RankBounds { least: before, most: before + inside }
     }
 
-    /// The first block that may hold `key`; all entries of earlier ones are before it.
+    /// Returns the first block that may contain `key`. All entries of earlier blocks are before it.
     #[inline]
     pub(crate) fn first_block_of(&self, key: &[u8]) -> usize {
         self.index.fences.find(key)
     }
 
-    /// The first and the last block that may hold `key`.
+    /// Returns the first and the last block that may contain `key`.
     pub(crate) fn blocks_of(&self, key: &[u8]) -> (usize, usize) {
         (self.first_block_of(key), self.index.fences.last_of(key))
     }
 
-    /// A block, from the cache or from the disk. Requires: there is such a block.
+    /// Returns a block, from the cache or the disk. Requires: the block exists.
     #[inline]
     pub(crate) fn block(
         &self,
@@ -288,12 +289,12 @@ impl Table {
         }
     }
 
-    /// How long a block is on disk. Requires: there is such a block.
+    /// The length of a block on disk, in bytes. Requires: the block exists.
     pub(crate) fn block_len(&self, number: usize) -> u64 {
         self.index.block(number).1
     }
 
-    /// A block, read anew and checked. Requires: there is such a block.
+    /// Reads and checks a block, past the cache. Requires: the block exists.
     #[cold]
     pub(crate) fn block_past_cache(&self, number: usize, reads: &mut Reads) -> Result<Block> {
         let block = self.opened.block(&self.index, number)?;

@@ -1,16 +1,16 @@
-//! A search of one table for a key, block by block; its driver reads the blocks.
+//! The search of one table for a key, block by block. Its driver reads the blocks.
 //! ```text
 //! fences -> block --> found, or nothing
-//!                \-> the key goes on in the next block: its blocks by halves
+//!                \-> the key continues in the next block: bisect its blocks
 //!
 //! blocks        4            5            6            7
 //! entries       .. k 90 k 80 k 70 .. k 50 k 40 .. k 20 k 10 ..
 //! get k at 30   4: all newer -> 6: found, behind its first entry
 //!               (had it been the first entry, 5 might have a newer one)
 //! ```
-//! Snapshots that are held keep any number of a key's entries. Invariants: a key whose entries are
-//! in one block costs one block. By halves, entries in `newer` and before it are newer than what is
-//! sought; those from `behind` on are not newer than `best`.
+//! Snapshots may keep any number of a key's entries. Invariants: a key whose entries lie in one
+//! block costs one block. While bisecting, entries up to block `newer` are newer than `at`. Those
+//! from block `behind` on are not newer than `best`.
 
 use crate::entries::block::{Block, Parsed};
 use crate::entries::cursor::Reads;
@@ -20,10 +20,10 @@ use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
 
-/// A search on its way.
+/// A search in progress.
 #[derive(Default)]
 pub(crate) struct TableSearch {
-    /// The block that is searched next.
+    /// The block to search next.
     number: usize,
     newer: usize,
     /// 0: the first block was not searched yet.
@@ -32,22 +32,23 @@ pub(crate) struct TableSearch {
 }
 
 impl TableSearch {
-    /// Begins with a table, wherever the search was before. Its first block; None: it has none.
+    /// Begins with a table, from any state. Returns its first block to search. `None`: it has no
+    /// blocks.
     #[inline(always)]
     pub(crate) fn begin(&mut self, table: &Table, key: &[u8]) -> Option<usize> {
         (self.number, self.behind) = (table.first_block_of(key), 0);
         (table.block_count() > 0).then_some(self.number)
     }
 
-    /// The block that is searched next.
+    /// The block to search next.
     #[inline]
     pub(crate) fn number(&self) -> usize {
         self.number
     }
 
     /// Searches that block for the newest entry of the key with a sequence number of at most `at`.
-    /// Some: the search of the table is over, and that was found. Requires: table and key are those
-    /// that it began with.
+    /// `Some`: the search of the table is over, with this result. Requires: table and key are those
+    /// of `begin`.
     #[inline]
     pub(crate) fn saw(
         &mut self,
@@ -102,8 +103,8 @@ fn found(block: Block, entry: &Parsed) -> Found {
 }
 
 impl Table {
-    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads
-    /// a block even for a key beyond the bounds: those are for the run to compare.
+    /// Returns the newest entry of `key` with a sequence number of at most `at`. Asks no filter,
+    /// and reads a block even for a key outside of the bounds. The run compares those.
     pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
         let mut search = TableSearch::default();
         if search.begin(self, key).is_none() {

@@ -1,12 +1,12 @@
 //! How much of the log is durable, and since when some of it is not. The writer shares this with
-//! the thread that syncs the log beside it.
+//! the thread that syncs the log concurrently.
 //! ```text
 //! log      | durable | appended before the sync began | appended since |
 //! times              \ saving                         \ since: the first of these
 //! writer   append -> appended -> since, if unset     syncs: on request, or after the interval
 //! keeper   note what was appended -> sync -> durable     syncs: before the oldest write is too old
 //! ```
-//! Invariants: `durable` moves to what was appended before a sync began, and only if that sync
+//! Invariants: `durable` advances to what was appended before a sync began, and only if that sync
 //! succeeded. Only one sync of a log runs at a time. The system reports a disk error only once, so
 //! one of two syncs would succeed wrongly. After a failed sync none succeeds.
 
@@ -19,16 +19,16 @@ use crate::files::record::RecordWriter;
 use crate::storage::traits::Syncer;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock};
 
-/// No time.
+/// Stands for no time.
 const NONE: u64 = u64::MAX;
 
 /// How much of one log is durable.
 pub(crate) struct LogEnd {
     path: PathBuf,
-    /// None: only the writer can sync it.
+    /// `None`: only the writer can sync it.
     syncer: Option<Arc<dyn Syncer>>,
     appended: AtomicU64,
-    /// Change feeds have it without the file.
+    /// Shared with change feeds, which do not need the file.
     durable: Arc<AtomicU64>,
     failed: AtomicBool,
 }
@@ -44,7 +44,7 @@ impl LogEnd {
         })
     }
 
-    /// The log has whole records up to `bytes`.
+    /// Notes that the log has whole records up to `bytes`.
     pub(crate) fn appended(&self, bytes: u64) {
         // Ordered with the times: a thread that reads a time also sees what was appended before it
         // was set.
@@ -55,7 +55,7 @@ impl LogEnd {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// A view of the same number.
+    /// Returns a view of `durable_bytes`.
     pub(crate) fn durable(&self) -> DurableBytes {
         DurableBytes(Arc::clone(&self.durable))
     }
@@ -65,7 +65,7 @@ impl LogEnd {
     }
 }
 
-/// How many bytes of a log are durable. It keeps no file open.
+/// The number of durable bytes of a log. It keeps no file open.
 #[derive(Clone)]
 pub(crate) struct DurableBytes(Arc<AtomicU64>);
 
@@ -80,11 +80,11 @@ pub(crate) struct Unsynced {
     log: Mutex<Option<Arc<LogEnd>>>,
     /// Held during a sync.
     turn: Mutex<()>,
-    /// When the oldest write was made that no sync has begun to save, by the clock.
+    /// The time of the oldest write that no sync has begun to save.
     since: AtomicU64,
-    /// When the oldest write was made that the current sync is to save.
+    /// The time of the oldest write that the current sync is to save.
     saving: AtomicU64,
-    /// How long the last sync took, in nanoseconds.
+    /// The duration of the last sync, in nanoseconds.
     sync_nanos: AtomicU64,
 }
 
@@ -97,7 +97,7 @@ impl Default for Unsynced {
 }
 
 impl Unsynced {
-    /// From now on writes go into this log.
+    /// Follows another log, which takes writes from now on.
     pub(crate) fn follow(&self, log: Option<&Arc<LogEnd>>) {
         *lock(&self.log) = log.cloned();
     }
@@ -112,31 +112,32 @@ impl Unsynced {
         is_first
     }
 
-    /// Everything is in tables, so nothing waits for a sync.
+    /// Forgets what waits for a sync, since everything is in tables.
     pub(crate) fn forget(&self) {
         self.since.store(NONE, Ordering::SeqCst);
     }
 
-    /// Since when something waits for a sync to begin.
+    /// The time since which something waits for a sync to begin.
     #[inline]
     fn since(&self) -> Option<Duration> {
         time(self.since.load(Ordering::SeqCst))
     }
 
-    /// How long something has waited for a sync to begin. If the clock has gone back, the wait
-    /// counts as the longest possible: otherwise no sync would come until the clock catches up.
+    /// Returns how long something has waited for a sync to begin. If the clock has gone back, the
+    /// wait counts as the longest possible. Otherwise no sync would come until the clock catches
+    /// up.
     #[inline]
     pub(crate) fn age(&self, now: Duration) -> Option<Duration> {
         self.since().map(|since| now.checked_sub(since).unwrap_or(Duration::MAX))
     }
 
-    /// Since when acknowledged writes are not durable.
+    /// The time since which acknowledged writes are not durable.
     pub(crate) fn oldest(&self) -> Option<Duration> {
         let [since, saving] = [&self.since, &self.saving];
         time(saving.load(Ordering::Acquire).min(since.load(Ordering::SeqCst)))
     }
 
-    /// How long the last sync took.
+    /// The duration of the last sync.
     pub(crate) fn sync_time(&self) -> Duration {
         Duration::from_nanos(self.sync_nanos.load(Ordering::Relaxed))
     }
@@ -145,34 +146,34 @@ impl Unsynced {
         self.sync_nanos.store(nanos(took), Ordering::Relaxed);
     }
 
-    /// Whether a sync can save what waits. False: there is no log, or it has failed, and tables are
-    /// to save it.
+    /// Whether a sync can save what waits. False: there is no log, or it has failed, so tables must
+    /// save it.
     pub(crate) fn has_log(&self) -> bool {
         lock(&self.log).as_ref().is_some_and(|log| !log.has_failed())
     }
 
-    /// Has the writer sync its log.
+    /// Lets the writer sync its log.
     pub(crate) fn sync(&self, log: &LogEnd, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let _turn = lock(&self.turn);
         self.begin(log).end(sync).map(drop)
     }
 
-    /// Syncs the log beside its writer, and before it by `values` what it refers to. False: all of
-    /// it was durable. None: that is impossible. `failed` is called with an error, if the log still
-    /// takes writes.
+    /// Syncs the log concurrently with its writer. First `values` syncs what the log refers to.
+    /// False: all of it was durable. `None`: the log cannot be synced this way. Calls `failed` with
+    /// an error if the log still takes writes.
     pub(crate) fn sync_beside(
         &self,
         values: impl FnOnce() -> Result<()>,
         failed: impl FnOnce(&Error),
     ) -> Option<Result<bool>> {
         let _turn = lock(&self.turn);
-        // The times are those of this log until its writer gets the next one.
+        // The times belong to this log until its writer gets the next one.
         let present = lock(&self.log);
         let log = present.clone()?;
         let syncer = Arc::clone(log.syncer.as_ref()?);
         let begun = self.begin(&log);
         drop(present);
-        // A panic of the storage is a failure, and the next write must see it.
+        // A panic of the storage is a failure, which the next write must see.
         let sync = || {
             values()?;
             syncer.sync().map_err(Error::io(&log.path))

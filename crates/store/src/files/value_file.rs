@@ -1,14 +1,13 @@
-//! A value file: records are appended for a while, then it is retired and only read.
+//! A value file: records are appended until it is retired. Then it is only read.
 //! ```text
 //! put      record -> appended, by one writer at a time            retired: nothing is appended
-//! sync     runs beside appends, and makes durable what was appended before it
+//! sync     concurrent with appends; makes durable what was appended before it
 //! failed   a sync has failed -> retired -> rewritten: records copied, checked, synced, renamed
 //! read     see `reads.rs`
 //! ```
-//! Invariants: no byte is overwritten. A file that may have a second name, or was there when the
-//! store was opened, is retired. After a failed sync the system may have dropped pages that it had
-//! not written, and the next sync may succeed all the same. So that one is not trusted: the file is
-//! rewritten.
+//! Invariants: no byte is overwritten. A file is retired if it may have a second name, or existed
+//! when the store was opened. After a failed sync the system may have dropped unwritten pages, and
+//! the next sync may succeed all the same. So the next sync is not trusted: the file is rewritten.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -41,7 +40,7 @@ use record_reader::{Ended, Wrong, walk};
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
 const PIECE_CHUNKS: usize = PIECE_BYTES / CHUNK_BYTES;
 
-/// Bytes of values that are read ahead, at most; one value that the system reads may be longer.
+/// Maximum bytes of values that are read ahead. A single value that the system reads may be longer.
 pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
 
 /// A value file, open for reads and perhaps for appends.
@@ -50,46 +49,47 @@ pub(crate) struct ValueFile {
     path: PathBuf,
     keyspace: KeyspaceId,
     reader: OnceLock<Arc<dyn ReadAt>>,
-    /// Of the rewritten file, which has taken its name.
+    /// The reader of the rewritten file, which has replaced this one.
     rewritten: OnceLock<Arc<dyn ReadAt>>,
     writing: Mutex<Writing>,
-    /// Bytes of whole records, and of them those that are surely durable.
+    /// The length of whole records, and the durable part of it.
     len: AtomicU64,
     durable: AtomicU64,
     /// Held during a sync.
     syncing: Mutex<Syncing>,
-    /// Whether it is in the list of files to be synced.
+    /// Whether it is in the list of files to sync.
     pub(super) is_listed: AtomicBool,
-    /// Whether a value of it could not be moved.
+    /// Whether one of its values could not be moved.
     is_damaged: AtomicBool,
 }
 
-/// What its writer has.
+/// The state of its writer.
 #[derive(Default)]
 struct Writing {
-    /// None: it was made by another process, or is retired and durable, and closed.
+    /// `None`: another process wrote it, or it is retired, durable and closed.
     file: Option<Box<dyn Append>>,
-    /// Nothing is appended any more.
+    /// Whether nothing is appended any more.
     is_retired: bool,
-    /// What packs its values.
+    /// Compresses its values.
     packer: Option<Packer>,
 }
 
 #[derive(Default)]
 struct Syncing {
-    /// Syncs beside appends. None: the storage cannot, or the file is closed.
+    /// Syncs concurrently with appends. `None`: the storage cannot, or the file is closed.
     syncer: Option<Arc<dyn Syncer>>,
-    /// Its name is durable.
+    /// Whether its name is durable.
     has_name: bool,
-    /// It has to be rewritten: a sync has failed, or nobody knows of one.
+    /// Whether it must be rewritten: a sync has failed, or it may never have been synced.
     has_failed: bool,
-    /// It was there when the store was opened. It may have damaged records that nobody refers to,
-    /// so it is copied as it is.
+    /// Whether it existed when the store was opened. Then it may have damaged records that nothing
+    /// refers to, so it is copied byte by byte.
     was_found: bool,
 }
 
 impl ValueFile {
-    /// Makes an empty file, of values that are packed so. After an error there is none.
+    /// Creates an empty file, for values with this compression. After an error the file does not
+    /// exist.
     pub(super) fn create(
         folder: &OpenFolder,
         number: u64,
@@ -122,7 +122,7 @@ impl ValueFile {
         })
     }
 
-    /// A file that was there when the store was opened.
+    /// Opens a file that existed when the store was opened.
     pub(super) fn open(files: &Arc<OpenFiles>, number: u64) -> Result<ValueFile> {
         let (reader, path) = files.file(&value_name(number))?;
         let len = reader.size().map_err(Error::io(&path))?;
@@ -150,26 +150,26 @@ impl ValueFile {
         })
     }
 
-    /// The process that writes it may have appended to it since it was opened.
+    /// Updates the length, since the process that writes the file may have appended to it.
     pub(super) fn measure_again(&self, files: &Arc<OpenFiles>) -> Result<()> {
         let size = self.reader(files)?.size().map_err(Error::io(&self.path))?;
         self.len.fetch_max(size, Ordering::AcqRel);
         Ok(())
     }
 
-    /// What it had when it was opened may not be durable: it is to be rewritten. Requires: nobody
-    /// else knows the file.
+    /// Marks the file to be rewritten, since what it had when it was opened may not be durable.
+    /// Requires: nothing else refers to the file.
     pub(super) fn doubt(&self) {
         lock(&self.syncing).has_failed = true;
         self.durable.store(0, Ordering::Release);
     }
 
-    /// A value of it could not be moved: it stays where it is.
+    /// Notes that one of its values could not be moved, and stays there.
     pub(crate) fn note_damage(&self) {
         self.is_damaged.store(true, Ordering::Relaxed);
     }
 
-    /// Whether that was so.
+    /// Whether `note_damage` was called.
     pub(crate) fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
     }
@@ -182,20 +182,20 @@ impl ValueFile {
         &self.path
     }
 
-    /// The key space that its values are of.
+    /// The key space of its values.
     pub(crate) fn keyspace(&self) -> KeyspaceId {
         self.keyspace
     }
 
-    /// Bytes of whole records, and of the header.
+    /// The length of the header and all whole records, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Has nothing be appended any more, once what is appended now is whole.
+    /// Ends appends, after the current one.
     pub(crate) fn retire(&self) {
         self.end_appends();
-        // A sync under way is not waited for: it closes the file itself.
+        // Does not wait for a running sync, which closes the file itself.
         if let Some(mut syncing) = try_lock(&self.syncing) {
             self.close_if_done(&mut syncing);
         }
@@ -206,8 +206,8 @@ impl ValueFile {
         (writing.is_retired, writing.packer) = (true, None);
     }
 
-    /// Appends a value. None: the file is retired. After an error it is, and what was appended of
-    /// the value is garbage.
+    /// Appends a value. `None`: the file is retired. An error retires the file, and leaves a part
+    /// of the value as garbage.
     pub(super) fn append(&self, value: &[u8]) -> Result<Option<ValueRef>> {
         let mut rest = value;
         self.append_pieces(value.len() as u64, |len, add| {
@@ -218,7 +218,7 @@ impl ValueFile {
         })
     }
 
-    /// As `append`, of a value of `len` bytes that `fill` gives in pieces.
+    /// As `append`, for a value of `len` bytes that `fill` supplies in pieces.
     pub(super) fn append_from(
         &self,
         len: u64,
@@ -233,7 +233,7 @@ impl ValueFile {
         })
     }
 
-    /// As `append`, of a value of `len` bytes. `give(n, add)` calls `add` with the next `n` bytes.
+    /// As `append`, for a value of `len` bytes. `give(n, add)` calls `add` with the next `n` bytes.
     /// So a caller that has them in memory need not copy them.
     pub(super) fn append_pieces(
         &self,
@@ -263,7 +263,8 @@ impl ValueFile {
             file.append(&out).map_err(Error::io(&self.path))?;
             Ok(at)
         };
-        // Whatever comes of it, a panic too: the end of the file is unknown until it is whole.
+        // Set first, also in case of a panic: until the record is whole, the end of the file is
+        // unknown.
         *is_retired = true;
         let at = append()?;
         *is_retired = false;
@@ -271,7 +272,7 @@ impl ValueFile {
         Ok(Some(at))
     }
 
-    /// Makes all that was appended durable, and its name.
+    /// Makes everything appended so far durable, and the file's name.
     ///
     /// # Errors
     /// `Io`: what is not durable may never be. The next call rewrites the file.
@@ -292,7 +293,7 @@ impl ValueFile {
         if upto > self.durable.load(Ordering::Acquire) {
             if syncing.has_failed {
                 self.rewrite(folder, syncing)?;
-                // The old file may have lost pages: it is not read any more.
+                // The old file may have lost pages, so it is not read any more.
                 if let Ok((reader, _)) = files.file(&value_name(self.number)) {
                     let _ = self.rewritten.set(reader);
                 }
@@ -310,10 +311,10 @@ impl ValueFile {
         Ok(())
     }
 
-    /// Closes what it was written through, if no more is: a store has more value files than a
-    /// process may have files open.
+    /// Closes the handles for writing once they are no longer needed. A store may have more value
+    /// files than a process may open.
     fn close_if_done(&self, syncing: &mut Syncing) {
-        // Who appends now is not waited for.
+        // Does not wait for a running append.
         let Some(mut writing) = try_lock(&self.writing) else { return };
         if writing.is_retired && self.len() == self.durable.load(Ordering::Acquire) {
             (writing.file, syncing.syncer) = (None, None);
@@ -328,8 +329,9 @@ impl ValueFile {
         synced.map_err(Error::io(&self.path))
     }
 
-    /// Copies it into a new file, which takes its name. Records that this process has written are
-    /// checked meanwhile, since pages of theirs may be lost. Requires: nobody else syncs it.
+    /// Copies the file into a new one, which replaces it. Records that this process wrote are
+    /// checked meanwhile, since some of their pages may be lost. Requires: no other thread syncs
+    /// it.
     fn rewrite(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
         self.end_appends();
         let (name, new) = (value_name(self.number), format!("{}.new", value_name(self.number)));
@@ -383,7 +385,7 @@ impl ValueFile {
         new.sync().map_err(Error::io(&self.path))
     }
 
-    /// The error that tells what is wrong with a value.
+    /// Returns the error for what is wrong with a value.
     fn wrong(&self, (offset, what): Wrong) -> Error {
         match what {
             Unreadable::Damaged(what) => Error::corrupt(&self.path, offset, what),
@@ -394,7 +396,7 @@ impl ValueFile {
         }
     }
 
-    /// Where it is read.
+    /// Returns the reader of the file.
     pub(crate) fn reader(&self, files: &Arc<OpenFiles>) -> Result<&Arc<dyn ReadAt>> {
         if let Some(reader) = self.rewritten.get() {
             return Ok(reader);
@@ -407,7 +409,8 @@ impl ValueFile {
     }
 }
 
-/// The chunks of a value of so many bytes, in pieces; one at least, which has the head.
+/// Splits the chunks of a value of `len` bytes into pieces. There is at least one piece, which has
+/// the head.
 pub(crate) fn pieces(len: u64) -> impl Iterator<Item = Range<u64>> {
     let count = chunk_count(len);
     let step = PIECE_CHUNKS as u64;

@@ -1,11 +1,12 @@
-//! The value files of a store: which there are, which take values, and which are to be synced.
+//! The value files of a store: which exist, which take values, and which must be synced.
 //! ```text
 //! put      a file of the pool, or a new one -> appended -> back into the pool, until it is full
-//! known    references are counted: of tables, memtables, puts under way, readers    none: free
-//! sync     those that were appended to since -> durable                  before the log is synced
+//! known    references are counted: of tables, memtables, running puts, readers     none: free
+//! sync     the files appended to since the last one -> durable            before the log is synced
 //! ```
-//! Invariants: a file is in the list of those to be synced before anybody refers to its new value.
-//! A file with a value that anybody may refer to has a reference; a free file never gets one again.
+//! Invariants: a file is in the list of those to sync before anything refers to its new value. A
+//! file with a value that anything may refer to is referenced. A free file is never referenced
+//! again.
 
 use std::collections::BTreeMap;
 
@@ -19,25 +20,25 @@ use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
 
-/// Files of a pool, at most. Each has a descriptor.
+/// Maximum number of files in a pool. Each has a file descriptor.
 const POOLED_MAX: usize = 8;
 
-/// A value that was put, and its file, which stays as long as this is held.
+/// A reference to a value that was put, and the value's file, which this keeps alive.
 pub(crate) type PutValue = (ValueRef, Arc<ValueFile>);
 
-/// The value files that trees of a store share.
+/// The value files that the trees of a store share.
 pub(crate) struct StoreValues {
     folder: OpenFolder,
     files: Arc<OpenFiles>,
     next_file: Arc<AtomicU64>,
-    /// All that exist, by number. Whoever needs one has a strong reference.
+    /// All files that exist, by number. Users hold strong references.
     known: Mutex<BTreeMap<u64, Weak<ValueFile>>>,
-    /// How many wait to be synced, or are synced now.
+    /// Number of files that wait for a sync or are being synced.
     pending: AtomicUsize,
     unsynced: Mutex<Vec<Arc<ValueFile>>>,
-    /// Held while they are synced.
+    /// Held during a sync of these files.
     turn: Mutex<()>,
-    /// Why the last put or sync has failed, if it has.
+    /// Why the last put or sync failed, if it did.
     failure: Mutex<Option<String>>,
     has_failed: AtomicBool,
 }
@@ -61,12 +62,12 @@ impl StoreValues {
         }
     }
 
-    /// Why values cannot be written now, if that is so.
+    /// Why values cannot be written now, if they cannot.
     pub(crate) fn failure(&self) -> Option<String> {
         lock(&self.failure).clone()
     }
 
-    /// Notes what has come of a put or a sync.
+    /// Notes the outcome of a put or a sync.
     fn note_outcome<T>(&self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done {
             *lock(&self.failure) = Some(format!("a value file has failed: {error}"));
@@ -78,15 +79,15 @@ impl StoreValues {
         done
     }
 
-    /// Where value files are read.
+    /// The open files through which value files are read.
     pub(crate) fn files(&self) -> &Arc<OpenFiles> {
         &self.files
     }
 
-    /// A file that somebody holds.
+    /// Returns a file that somebody holds.
     ///
     /// # Errors
-    /// `FileMissing`: nobody does.
+    /// `FileMissing`: nobody holds it.
     pub(crate) fn held(&self, number: u64) -> Result<Arc<ValueFile>> {
         let held = lock(&self.known).get(&number).and_then(Weak::upgrade);
         held.ok_or_else(|| {
@@ -95,8 +96,8 @@ impl StoreValues {
         })
     }
 
-    /// A file that somebody holds, or that is there. Requires: the store is being opened, or read
-    /// by a tool, so that no file is removed.
+    /// Returns a file that somebody holds, or opens it. Requires: the store is being opened, or
+    /// read by a tool, so no file is removed.
     pub(crate) fn found(&self, number: u64) -> Result<Arc<ValueFile>> {
         let mut known = lock(&self.known);
         if let Some(held) = known.get(&number).and_then(Weak::upgrade) {
@@ -123,13 +124,14 @@ impl StoreValues {
         Ok(file)
     }
 
-    /// What a file had when it was opened may not be durable: it is made so before the next log is.
+    /// Notes that a file's contents may not be durable. They are made durable before the next log
+    /// is created.
     pub(crate) fn doubt(&self, file: &Arc<ValueFile>) {
         file.doubt();
         self.list_unsynced(file);
     }
 
-    /// Has the next sync include the file. A value has to be durable before references to it are.
+    /// Has the next sync include the file. A value must be durable before references to it are.
     fn list_unsynced(&self, file: &Arc<ValueFile>) {
         if !file.is_listed.swap(true, Ordering::AcqRel) {
             self.pending.fetch_add(1, Ordering::SeqCst);
@@ -140,7 +142,7 @@ impl StoreValues {
     /// Makes all values durable that were put before the call.
     ///
     /// # Errors
-    /// `Io`: some are not; they are tried again by the next call.
+    /// `Io`: some are not. The next call tries them again.
     #[inline]
     pub(crate) fn sync(&self) -> Result<()> {
         if self.pending.load(Ordering::SeqCst) == 0 { Ok(()) } else { self.sync_listed() }
@@ -154,25 +156,26 @@ impl StoreValues {
         self.note_outcome(run.sync())
     }
 
-    /// The files that nobody holds any more: they can go.
+    /// Returns the files that nobody holds, which can be removed.
     pub(crate) fn free(&self) -> Vec<u64> {
         let known = lock(&self.known);
         let free = known.iter().filter(|(_, file)| file.strong_count() == 0);
         free.map(|(number, _)| *number).collect()
     }
 
-    /// A free file is gone.
+    /// Forgets a free file that was removed.
     pub(crate) fn forget(&self, number: u64) {
         lock(&self.known).remove(&number);
     }
 
-    /// Those that are held.
+    /// Returns the files that somebody holds.
     pub(crate) fn all_held(&self) -> Vec<Arc<ValueFile>> {
         lock(&self.known).values().filter_map(Weak::upgrade).collect()
     }
 }
 
-/// Files that are being synced. Dropped, by a panic too: those that are not are listed again.
+/// Files that are being synced. When it is dropped, also by a panic, the remaining ones are listed
+/// again.
 struct SyncRun<'s> {
     store: &'s StoreValues,
     files: Vec<Arc<ValueFile>>,
@@ -181,7 +184,7 @@ struct SyncRun<'s> {
 impl SyncRun<'_> {
     fn sync(&mut self) -> Result<()> {
         while let Some(file) = self.files.last() {
-            // After what is appended from now on it is listed anew.
+            // Anything appended from now on lists the file again.
             file.is_listed.swap(false, Ordering::AcqRel);
             file.make_durable(&self.store.files, &self.store.folder)?;
             self.files.pop();
@@ -205,18 +208,18 @@ impl Drop for SyncRun<'_> {
 pub(crate) struct ValueFiles {
     pub(crate) store: Arc<StoreValues>,
     keyspace: KeyspaceId,
-    /// A file of so many bytes takes no more values.
+    /// A file with this many bytes takes no more values.
     full_bytes: u64,
-    /// For values that are put.
+    /// For new values.
     new: Pool,
-    /// For those that merges move: they have lived for long.
+    /// For values that merges move, which have lived long.
     moved: Pool,
 }
 
-/// Files that take values, and that nobody appends to now.
+/// Files that take values, while nobody appends to them.
 struct Pool {
     files: Mutex<Vec<Arc<ValueFile>>>,
-    /// How their values are packed.
+    /// How their values are compressed.
     compression: Compression,
 }
 
@@ -227,8 +230,8 @@ impl Pool {
 }
 
 impl ValueFiles {
-    /// None yet. They are full with so many bytes. `compression`: of values that are put, and of
-    /// those that are moved.
+    /// Creates an empty set of files, which are full with `full_bytes` bytes. The compressions are
+    /// for new values and for moved ones.
     pub(crate) fn new(
         store: Arc<StoreValues>,
         keyspace: KeyspaceId,
@@ -238,10 +241,10 @@ impl ValueFiles {
         ValueFiles { store, keyspace, full_bytes, new: Pool::new(put), moved: Pool::new(moved) }
     }
 
-    /// Puts a value into a file.
+    /// Appends a value to a file.
     ///
     /// # Errors
-    /// `Io`: there is garbage of it, perhaps, and no more.
+    /// `Io`: a part of the value may remain as garbage.
     pub(crate) fn put(&self, value: &[u8]) -> Result<PutValue> {
         self.store.note_outcome(self.try_put(value))
     }
@@ -261,7 +264,7 @@ impl ValueFiles {
         file.map_or_else(|| self.store.create(self.keyspace, pool.compression), Ok)
     }
 
-    /// Copies a value into another file, for a merge. None: it is damaged, and stays where it is.
+    /// Copies a value into another file, for a merge. `None`: it is damaged, and stays where it is.
     pub(crate) fn copy(&self, at: &ValueRef) -> Result<Option<PutValue>> {
         let from = self.store.held(at.file)?;
         match self.copy_of(at, &from) {
@@ -303,7 +306,7 @@ impl ValueFiles {
         }
     }
 
-    /// Puts a value of `len` bytes, which `fill` gives in pieces, into a file of its own.
+    /// Appends a value of `len` bytes, which `fill` supplies in pieces, to a file of its own.
     pub(crate) fn put_from(
         &self,
         len: u64,
@@ -315,7 +318,7 @@ impl ValueFiles {
         Ok((at, file))
     }
 
-    /// What was appended is to be synced. The file takes other values, unless it is full.
+    /// Lists the file for the next sync. Returns it to the pool, unless it is full.
     fn give_back(&self, pool: &Pool, file: &Arc<ValueFile>) {
         self.store.list_unsynced(file);
         let mut files = lock(&pool.files);
@@ -329,13 +332,13 @@ impl ValueFiles {
         [&self.new, &self.moved].into_iter().for_each(|pool| each(&mut lock(&pool.files)));
     }
 
-    /// Drops files from the pools to which nobody else has a reference.
+    /// Drops files from the pools that nothing else refers to.
     pub(crate) fn drop_unreferenced(&self) {
-        // Who puts a value has a reference until a table or a memtable has one.
+        // A put holds a reference until a table or a memtable has one.
         self.each_pool(|files| files.retain(|file| Arc::strong_count(file) > 1));
     }
 
-    /// A file takes no values any more, once what is appended now is whole.
+    /// Stops a file from taking values, after the current one.
     pub(crate) fn retire(&self, file: &Arc<ValueFile>) {
         self.each_pool(|files| files.retain(|pooled| !Arc::ptr_eq(pooled, file)));
         file.retire();

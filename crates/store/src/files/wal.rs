@@ -1,4 +1,4 @@
-//! The log: what was written since the last flush of the memtable.
+//! The write-ahead log: what was written since the last flush of the memtable.
 //! ```text
 //! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
@@ -6,23 +6,26 @@
 //! payload      durable bytes | first sequence | count | item ...
 //!              (one group of batches, logged together)
 //! item         kind u8 | key | value    an entry
-//!              (a deletion has no value; that of a range has the key behind it)
-//!              64 | number              entries from here on are of that key space;
-//!                                       those before the first, of the default one
+//!              (a deletion has no value; that of a range has the exclusive end)
+//!              64 | number              entries from here on belong to that key space;
+//!                                       those before the first such item, to the default one
 //!              65                       the group repeats entries of earlier logs
-//!              66 | how many            so many numbers before the next entry are in no log
+//!              66 | how many            this many numbers before the next entry are in no log
 //! ```
 //! Numbers are varints. Keys and values follow their lengths. A closed log ends with an empty
 //! group.
 //!
-//! Invariants: entries have the sequence numbers first, first + 1, …, but for those of writes into
-//! key spaces without a log. They ascend from group to group, but in groups that repeat what
-//! earlier logs have, so that those logs can go. A group is there as a whole or not at all. A log
-//! gets a successor only when all of it is durable or in tables. The successor tells its length: so
-//! a shortened log differs from one with a torn tail, and the remains of a failed write are
-//! ignored. So are zeros at its end: room that a process which did not close it had allocated. Each
-//! group tells how many bytes of the log were durable before it. Damage to those bytes is no torn
-//! tail, although a crash may also keep later pages and lose earlier ones.
+//! Invariants:
+//! - Entries have the sequence numbers first, first + 1, …, without those of writes into unlogged
+//!   key spaces. Numbers ascend from group to group. Only groups that repeat earlier logs may go
+//!   back; they allow these logs to be removed.
+//! - A group is there as a whole or not at all.
+//! - A log gets a successor only when all of it is durable or in tables. The successor records its
+//!   length. So a shortened log differs from one with a torn tail, and the remains of a failed
+//!   write are ignored. So are zeros at its end, which a process that did not close the log had
+//!   preallocated.
+//! - Each group records how many bytes of the log were durable before it. Damage to those bytes is
+//!   not a torn tail, although a crash may keep later pages and lose earlier ones.
 
 use std::path::{Path, PathBuf};
 
@@ -44,20 +47,20 @@ use crate::storage::traits::{Append, ReadAt};
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
-/// Two flipped bits, at least, make it 2, or 0, which nobody has written.
+/// At least two flipped bits turn it into 2, or into 0, which nobody has written.
 pub(crate) const VERSION: u32 = 7;
-/// Those that are read: what an older one has is as in the present one.
+/// The readable versions. The older one is a subset of the present one.
 const READ_VERSIONS: [u32; 2] = [2, VERSION];
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
-/// Header and predecessor record have fewer.
+/// Upper limit for the bytes of header and predecessor record.
 const BEGINNING_BYTES: usize = 128;
-/// What is no kind of entry: the number of a key space follows.
+/// An item that is not an entry: the number of a key space follows.
 const KEYSPACE_TAG: u8 = 64;
-/// As above: the group repeats what earlier logs have.
+/// An item that is not an entry: the group repeats entries of earlier logs.
 const REPEATS_TAG: u8 = 65;
-/// As above: how many sequence numbers are passed over follows.
+/// An item that is not an entry: how many sequence numbers are skipped follows.
 const GAP_TAG: u8 = 66;
-/// How much memory is kept between groups. The rest is freed.
+/// Bytes of memory that are kept between groups. The rest is freed.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
 pub(crate) fn header() -> [u8; HEADER_SIZE] {
@@ -71,20 +74,20 @@ fn header_of(version: u32) -> [u8; HEADER_SIZE] {
     header
 }
 
-/// The log before this one, and how many of its bytes count.
+/// The previous log, and how many of its bytes count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Predecessor {
     pub(crate) wal: u64,
     /// 0: none of its bytes count any more.
     pub(crate) valid_bytes: u64,
-    /// Writes after this one are in this log or in those that follow: the newest that was visible
-    /// when this log was made, or of a log that repeats what is in memory, the newest that was not
-    /// there. None: an older version made it.
+    /// All writes after this number are in this log or a later one. It is the newest write that was
+    /// visible when this log was made. For a log that repeats the memtables, it is the newest one
+    /// before them. `None`: an older version wrote the log.
     pub(crate) last: Option<Sequence>,
 }
 
 impl Predecessor {
-    /// Of a log that follows none.
+    /// The predecessor record of a log without a predecessor.
     pub(crate) fn none(last: Sequence) -> Self {
         Predecessor { wal: 0, valid_bytes: 0, last: Some(last) }
     }
@@ -99,20 +102,20 @@ pub(crate) type NumberedWrite<'e> = (LoggedWrite<'e>, u64);
 /// A folder, and how logs are written in it.
 pub(crate) type LogFolder<'f> = (&'f OpenFolder, Access);
 
-/// The log that is being written.
+/// A log that is being written.
 pub(crate) struct Wal {
     records: RecordWriter,
     number: u64,
-    /// Where the last record ends, and where the last surely durable record ends.
+    /// The end of the last record, and that of the last certainly durable one.
     end: Arc<LogEnd>,
-    /// The durable bytes that the last group names.
+    /// The number of durable bytes that the last group records.
     said_bytes: u64,
     payload: Writer,
 }
 
 impl Wal {
-    /// Creates an empty log, durably. It proves that the log before it existed, even if the
-    /// manifest is damaged.
+    /// Creates an empty log, durably. It proves that the previous log existed, even if the manifest
+    /// is damaged.
     pub(crate) fn create(
         (folder, access): LogFolder<'_>,
         number: u64,
@@ -125,13 +128,13 @@ impl Wal {
             folder.sync().map(|()| wal)
         });
         if made.is_err() {
-            // If the file stays, it is an empty log, and the log before it takes no more.
+            // If the file stays, it is an empty log, and the previous log takes no more writes.
             let _ = folder.remove(&name);
         }
         made
     }
 
-    /// Creates a log with the entries of these memtables. It gets its name when all of it is
+    /// Creates a log with the entries of these memtables. It gets its name once all of it is
     /// durable.
     pub(crate) fn create_from(
         folder: LogFolder<'_>,
@@ -146,9 +149,9 @@ impl Wal {
         })
     }
 
-    /// Creates a log anew that was read back, with the records that it has, as far as these count.
-    /// A crash may have left some of them in the system's memory alone. In the new file all are
-    /// durable, at the same offsets. It gets its name then.
+    /// Rewrites a replayed log, with its records as far as they count. A crash may have left some
+    /// of them only in the system's memory. In the new file all are durable, at the same offsets.
+    /// Then it gets its name.
     pub(crate) fn create_again(
         folder: LogFolder<'_>,
         number: u64,
@@ -161,7 +164,7 @@ impl Wal {
         })
     }
 
-    /// A log that gets its name when `fill` has made it durable.
+    /// Creates a log that gets its name once `fill` has made it durable.
     fn create_whole(
         (folder, access): LogFolder<'_>,
         number: u64,
@@ -174,7 +177,7 @@ impl Wal {
             Ok(wal)
         });
         if made.is_err() {
-            // On a full disk it takes space.
+            // On a full disk the file would take space.
             let _ = folder.remove(&new);
         }
         let wal = made?;
@@ -196,15 +199,15 @@ impl Wal {
         Ok(wal)
     }
 
-    /// One without a record.
+    /// Creates a log without a record.
     fn empty(file: Box<dyn Append>, path: PathBuf, number: u64) -> Result<Wal> {
         let records = RecordWriter::begin(file, path, number, &header())?;
         let (payload, end) = (Writer::new(), LogEnd::of(&records));
         Ok(Wal { records, number, end, said_bytes: 0, payload })
     }
 
-    /// Adds a group of batches, of `count` entries; `first`: the number of the first one. After an
-    /// error the log takes no more, and the bytes left in the file do not count.
+    /// Appends a group of batches with `count` entries. `first` is the number of the first entry.
+    /// After an error the log takes no more writes, and bytes left in the file do not count.
     pub(crate) fn append<'e>(
         &mut self,
         first: Sequence,
@@ -216,7 +219,7 @@ impl Wal {
         self.append_payload()
     }
 
-    /// Adds groups that repeat entries of earlier logs.
+    /// Appends groups that repeat entries of earlier logs.
     pub(crate) fn repeat(&mut self, writes: &[MemtableWrite<'_>]) -> Result<()> {
         groups(writes).try_for_each(|group| {
             let first = group[0].entry.sequence;
@@ -234,8 +237,8 @@ impl Wal {
         [self.said_bytes, first.0, count as u64].into_iter().for_each(|it| self.payload.varint(it));
     }
 
-    /// Adds an empty group if no group names all durable bytes yet. Damage to them is then no torn
-    /// tail.
+    /// Appends an empty group unless the last group records all durable bytes. Damage to them is
+    /// then not a torn tail.
     pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
         if self.said_bytes == self.valid_bytes() {
             return Ok(());
@@ -243,7 +246,8 @@ impl Wal {
         self.note_next(next)
     }
 
-    /// Adds an empty group: all numbers below this one were given to writes, in a log or not.
+    /// Appends an empty group. It records that all numbers below `next` were given to writes,
+    /// logged or not.
     pub(crate) fn note_next(&mut self, next: Sequence) -> Result<()> {
         self.append(next, 0, std::iter::empty())
     }
@@ -257,9 +261,9 @@ impl Wal {
         appended
     }
 
-    /// Writes entries in the order of their sequence numbers, in groups. One batch may lie in two
-    /// groups. Then the log tells that all groups were durable before it gets its name, so that
-    /// damage to one is no torn tail.
+    /// Writes entries in the order of their sequence numbers, in groups. A batch may be split
+    /// between two groups. Then the log records, before it gets its name, that all groups were
+    /// durable. So damage to one is not a torn tail.
     fn copy_entries(&mut self, memtables: &[(KeyspaceId, Arc<Memtable>)]) -> Result<()> {
         let memtables = memtables.iter().map(|(keyspace, memtable)| (*keyspace, &**memtable));
         let writes = writes_up_to(memtables, Sequence::MAX);
@@ -271,7 +275,7 @@ impl Wal {
         self.sync_alone()
     }
 
-    /// Takes over the records of the file that has the log's name, and makes them durable.
+    /// Copies the records of the file with the log's name, and makes them durable.
     fn copy_records(&mut self, folder: &OpenFolder, valid_bytes: u64) -> Result<()> {
         let (mut next, mut is_marked) = (0, true);
         read_log(folder, self.number, &mut |offset, payload, path| {
@@ -297,8 +301,8 @@ impl Wal {
         self.sync_alone()
     }
 
-    /// Makes every group so far durable, and before it by `values` what these refer to. Only one
-    /// thread does so at a time.
+    /// Makes all groups so far durable. First `values` syncs what they refer to. Only one thread
+    /// does so at a time.
     pub(crate) fn sync(
         &mut self,
         unsynced: &Unsynced,
@@ -315,17 +319,17 @@ impl Wal {
         self.sync(&Unsynced::default(), || Ok(()))
     }
 
-    /// Whether it has groups that may not be durable.
+    /// Whether the log has groups that may not be durable.
     pub(crate) fn is_unsynced(&self) -> bool {
         self.records.len() > self.valid_bytes()
     }
 
-    /// Whether it takes no more: its end is unknown, or its durable length is.
+    /// Whether the log takes no more writes, because its end or its durable length is unknown.
     pub(crate) fn has_failed(&self) -> bool {
         self.records.has_failed() || self.end.has_failed()
     }
 
-    /// Its durable length, shared with threads that sync the log.
+    /// The log's durable length, shared with threads that sync the log.
     pub(crate) fn end(&self) -> &Arc<LogEnd> {
         &self.end
     }
@@ -340,14 +344,14 @@ impl Wal {
         self.number
     }
 
-    /// How many bytes of the log count once another log follows it: those that were synced. The
-    /// next log takes no entries before all others are in tables.
+    /// The number of bytes that count once another log follows: those that were synced. The next
+    /// log takes no entries before all others are in tables.
     pub(crate) fn valid_bytes(&self) -> u64 {
         self.end.durable_bytes()
     }
 }
 
-/// What the log says of the one before it. None: the log was torn before it could say so.
+/// Reads the predecessor record of a log. `None`: the log was torn before it.
 pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Predecessor>> {
     let mut found = None;
     read_log(folder, number, &mut |offset, payload, path| {
@@ -360,7 +364,7 @@ pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Pre
 }
 
 /// Reads every group of a log in order, and returns the number of bytes that count. `valid_bytes`
-/// is that number as the next log tells it: then so many bytes must be there. Without it a torn
+/// is that number as the next log records it. Then that many bytes must be there. Without it a torn
 /// tail is normal.
 pub(crate) fn replay(
     folder: &OpenFolder,
@@ -390,7 +394,7 @@ pub(crate) fn replay(
     }
 }
 
-/// What a log says of the one before it, read without what follows. None: it has no such record.
+/// Reads the predecessor record alone. `None`: the log has no such record.
 pub(crate) fn beginning(
     file: &dyn ReadAt,
     path: &Path,
@@ -405,12 +409,11 @@ pub(crate) fn beginning(
     decoded.map_err(|wrong| in_log(path, HEADER_SIZE as u64, wrong))
 }
 
-/// Gets a group of a log; gives whether to go on with the next one. False: it does not take this
-/// one.
+/// Gets a group of a log. Returns false if it does not take the group, which ends the reading.
 pub(crate) type OnGroup<'f> = dyn FnMut(WalBatch<'_>) -> Result<bool> + 'f;
 
-/// Reads the groups of a log that begin at `from` or later, and that end at `end` at the latest:
-/// all of that is durable. Gives where the first group begins that was not taken.
+/// Reads the groups of a log within [from, end), all of which is durable. Returns the offset of the
+/// first group that was not taken.
 ///
 /// # Errors
 /// `Corrupt`: the bytes of the log up to `end` are not whole records.
@@ -456,7 +459,8 @@ fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result
     record::read_records(folder, &name, number, &header, &durable_before, f)
 }
 
-/// How many bytes were durable before a record of a log. The predecessor record tells none.
+/// Returns how many bytes were durable before a record of a log. The predecessor record does not
+/// tell.
 fn durable_before(offset: u64, payload: &[u8]) -> u64 {
     if offset == HEADER_SIZE as u64 {
         return 0;
@@ -475,7 +479,7 @@ pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predeces
     Ok(Predecessor { wal, valid_bytes, last })
 }
 
-/// Tells a whole header of another version from damage. The record reader does the rest.
+/// Distinguishes a whole header of another version from damage, which the record reader detects.
 fn check_version(path: &Path, header: &[u8]) -> Result<u32> {
     match record::version_in(header, &MAGIC) {
         None | Some(0) => Ok(VERSION),
@@ -484,33 +488,34 @@ fn check_version(path: &Path, header: &[u8]) -> Result<u32> {
     }
 }
 
-/// The header of the version that a log tells, if that is one that is read; else the present one.
+/// Returns the header for the version of a log if that is readable, else for the present version.
 pub(crate) fn header_like(bytes: &[u8]) -> [u8; HEADER_SIZE] {
     let known = |found: &u32| READ_VERSIONS.contains(found);
     header_of(record::version_in(bytes, &MAGIC).filter(known).unwrap_or(VERSION))
 }
 
-/// The version of a log of an older format, whose groups cannot be read as those of this one.
+/// Returns the version of a log in an older format, whose groups are unreadable.
 pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
     record::version_in(bytes, &MAGIC).filter(|found| (1..READ_VERSIONS[0]).contains(found))
 }
 
-/// A group of batches that is read in place.
+/// A borrowed group of batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WalBatch<'a> {
-    /// Where in the log it begins, if it was read by `replay`.
+    /// Its offset in the log, if `replay` read it.
     pub(crate) offset: u64,
-    /// How many bytes of the log were durable before.
+    /// How many bytes of the log were durable before it.
     pub(crate) durable_bytes: u64,
-    /// The sequence number of the first entry; without entries, of the next write.
+    /// The sequence number of the first entry; without entries, that of the next write.
     pub(crate) first: Sequence,
-    /// Whether earlier logs have the entries, too, or had them.
+    /// Whether it repeats entries of earlier logs, which may be gone.
     pub(crate) repeats: bool,
-    /// The entries, with sequence numbers that ascend. Their keys are in any order.
+    /// The entries, by ascending sequence number. Their keys are in any order.
     pub(crate) entries: Vec<Entry<'a>>,
-    /// Key spaces: from which entry on. Before the first one it is the default one.
+    /// Changes of key space, each with the index of its first entry. The first entries are in the
+    /// default one.
     keyspaces: Vec<(usize, KeyspaceId)>,
-    /// So many numbers among those of the entries are in no log.
+    /// How many numbers between those of the entries are in no log.
     skipped: u64,
 }
 
@@ -521,7 +526,7 @@ impl<'a> WalBatch<'a> {
         let durable_bytes = input.varint()?;
         let first = input.varint()?;
         let count = input.varint()?;
-        // An entry takes at least two bytes. A larger count must be wrong, and is given no memory.
+        // An entry takes at least two bytes, so a greater count is false and allocates nothing.
         if count > input.left() as u64 / 2 || first > NUMBER_MAX {
             return Err(input.corrupt("more entries than there can be"));
         }
@@ -564,7 +569,7 @@ impl<'a> WalBatch<'a> {
         Ok(())
     }
 
-    /// It lies between an entry and the next one, before the mark of that one's key space.
+    /// A gap lies between two entries, before the key space item of the second.
     fn decode_gap(&mut self, input: &mut Reader<'a>) -> std::result::Result<(), Corrupt> {
         let (place, numbers, next) = (self.entries.len(), input.varint()?, self.next_number().0);
         let follows_entry = self.entries.last().is_some_and(|last| last.sequence.0 + 1 == next)
@@ -580,12 +585,12 @@ impl<'a> WalBatch<'a> {
         Sequence(self.first.0 + self.entries.len() as u64 + self.skipped)
     }
 
-    /// The number behind those of its entries.
+    /// The number after those of its entries.
     pub(crate) fn next(&self) -> Sequence {
         self.entries.last().map_or(self.first, |last| Sequence(last.sequence.0 + 1))
     }
 
-    /// The entries, each with its key space.
+    /// Returns the entries, each with its key space.
     pub(crate) fn writes(&self) -> impl Iterator<Item = (KeyspaceId, &Entry<'a>)> {
         let (mut later, mut keyspace) = (self.keyspaces.iter().peekable(), KeyspaceId::DEFAULT);
         self.entries.iter().enumerate().map(move |(place, entry)| {
@@ -622,8 +627,8 @@ fn decode_entry<'a>(
     Ok(Entry { key, sequence, kind, value })
 }
 
-/// Encodes the entries of a group, of which the first has the number `first`. The value of a
-/// deletion is empty. Requires: keys and values within their bounds; numbers that ascend.
+/// Encodes the entries of a group whose first number is `first`. A deletion has an empty value.
+/// Requires: keys and values are within their bounds, and numbers ascend.
 fn encode_writes<'e>(
     out: &mut Writer,
     first: u64,

@@ -23,8 +23,8 @@ fn build(entries: &[Owned]) -> Vec<u8> {
     bytes
 }
 
-/// A block whose entries share less with the one before than they could, as none is written, but
-/// might be found on disk.
+/// Builds a block whose entries share less with the previous one than they could. No writer makes
+/// such a block, but a disk may have one.
 fn build_sharing_less(entries: &[Owned], less: &[usize]) -> Vec<u8> {
     let (mut restarts, mut heads, mut values) = (Writer::new(), Writer::new(), Writer::new());
     for (place, (key, sequence, kind, value)) in entries.iter().enumerate() {
@@ -191,8 +191,8 @@ proptest! {
         }
     }
 
-    // A cursor that was sent before the key it sought gave keys outside of a range, or never came
-    // to its end.
+    // A cursor used to land before the sought key. Then it returned keys outside of a range, or
+    // never came to its end.
     #[test]
     fn what_shares_less_than_it_could_is_found_all_the_same(
         list in entries(), less in prop::collection::vec(0usize..4, 1..20),
@@ -246,8 +246,8 @@ proptest! {
 }
 
 proptest! {
-    // Sequence numbers of every length, and of blocks' ends: what is read a word at a time is what
-    // was written byte by byte.
+    // Sequence numbers of every length, also at the end of a block: decoding by words must match
+    // encoding by bytes.
     #[test]
     fn sequence_numbers_of_any_length_are_read(
         bits in prop::collection::vec((0u32..61, any::<u64>()), 1..40),

@@ -1,8 +1,8 @@
-//! The search of a block: over bytes and the places of their parts, wherever they are kept.
+//! The search within a block, over its bytes and the offsets of its parts.
 //! ```text
-//! load all heads -> halve the restarts -> walk the heads behind one -> where the value is
+//! load all heads -> bisect the restarts -> walk the heads from there -> offset of the value
 //! ```
-//! Invariant: `split` and `walk` may see any bytes. All else relies on a walk that found no fault.
+//! Invariant: `split` and `walk` accept any bytes. All other functions rely on a successful walk.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::cost;
 use crate::entries::entry::{Kind, Sequence};
 use crate::entries::keys::common_prefix;
 
-/// Where the parts of a block are.
+/// The offsets of a block's parts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) restart_count: u32,
@@ -24,36 +24,36 @@ pub(super) struct Parts {
     pub(super) entry_count: u32,
 }
 
-/// Where an entry's head and its value are.
+/// The offsets of an entry's head and of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryOffsets {
     pub(crate) head: usize,
     pub(crate) value: usize,
 }
 
-/// An entry without its key's shared start: places in the block.
+/// A decoded entry without the shared start of its key, as offsets in the block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parsed {
     pub(crate) shared: usize,
     pub(crate) key_at: usize,
     pub(crate) value_at: usize,
-    /// Where the next entry is: behind this one's key, and behind its value.
+    /// The place of the next entry: the end of this one's key, and of its value.
     pub(crate) next: EntryOffsets,
     pub(crate) sequence: Sequence,
     pub(crate) kind: Kind,
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sought {
     pub(crate) place: EntryOffsets,
     pub(crate) entry: Parsed,
-    /// Whether it is an entry of the key that was sought.
+    /// Whether the entry has the key that was searched for.
     pub(crate) is_of_key: bool,
 }
 
-/// A head as a search needs it. The tag, sequence number and kind, is only passed: of most entries
-/// that a search passes nobody asks for it.
+/// A head as far as a search needs it. The tag (sequence number and kind) is skipped undecoded,
+/// because a search needs it for few of the entries that it passes.
 #[derive(Clone, Copy)]
 struct Head {
     shared: usize,
@@ -63,19 +63,19 @@ struct Head {
     next: EntryOffsets,
 }
 
-/// Most heads: lengths of one byte each, that of the value of two at most.
+/// Bytes of the lengths in most heads: one byte each, and up to two for the value.
 const SHORT_LENGTHS: usize = 4;
-/// Bytes that hold a tag whose sequence number is below 2^53.
+/// Bytes that hold any tag whose sequence number is below 2^53.
 const SHORT_TAG: usize = size_of::<u64>();
 
 impl Head {
-    /// The three lengths and the place of the tag. None: the bytes are no head.
+    /// Decodes the three lengths and finds the tag. `None`: the bytes are not a head.
     #[inline(always)]
     fn at(bytes: &[u8], at: EntryOffsets) -> Option<Head> {
         Head::short(bytes, at).or_else(|| Head::long(bytes, at))
     }
 
-    /// None: some number is longer than usual, or the bytes end soon.
+    /// The fast path. `None`: a number is longer than usual, or the bytes end too soon.
     #[inline(always)]
     fn short(bytes: &[u8], at: EntryOffsets) -> Option<Head> {
         let start = bytes.get(at.head..)?.first_chunk::<{ SHORT_LENGTHS + SHORT_TAG }>()?;
@@ -91,7 +91,7 @@ impl Head {
             (value_len, tag) = (usize::from(low & 0x7f) | usize::from(high) << 7, SHORT_LENGTHS);
         }
         let tag_bytes = start[tag..][..SHORT_TAG].try_into().expect("so many bytes");
-        // The bytes that end a number have their highest bit clear.
+        // The last byte of a varint has its highest bit clear.
         let ends = !u64::from_le_bytes(tag_bytes) & 0x8080_8080_8080_8080;
         if ends == 0 {
             return None;
@@ -118,7 +118,7 @@ impl Head {
         Some(Head { shared, tag_at, key_at, value_at: at.value, next })
     }
 
-    /// The end of the key that the entry does not share.
+    /// The part of the key that the entry does not share.
     #[inline]
     fn key_end<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[self.key_at..self.next.head]
@@ -138,7 +138,7 @@ impl Head {
         Some(Sequence(self.tag(bytes)? >> KIND_BITS))
     }
 
-    /// None: no kind has the number.
+    /// `None`: no kind has this number.
     #[inline]
     fn parsed(&self, bytes: &[u8]) -> Option<Parsed> {
         let Head { shared, key_at, value_at, next, .. } = *self;
@@ -156,8 +156,8 @@ fn kind_of(tag: u64) -> Option<Kind> {
     }
 }
 
-/// The number whose varint is the first `len` bytes of a word, one to eight: groups of seven bits
-/// are joined by twos, without a loop that the processor would have to guess the end of.
+/// Decodes the varint in the first `len` bytes of a word, 1 to 8. It joins groups of seven bits
+/// pairwise, which needs no loop whose end the processor would have to predict.
 #[inline]
 fn joined(word: u64, len: usize) -> u64 {
     let sevens = word & 0x7f7f_7f7f_7f7f_7f7f & (u64::MAX >> (64 - 8 * len));
@@ -166,7 +166,7 @@ fn joined(word: u64, len: usize) -> u64 {
     (by_four & 0x0fff_ffff_0000_0000) >> 4 | by_four & 0x0fff_ffff
 }
 
-/// The store's varint, made for numbers of one or two bytes; `Reader` is the strict one.
+/// Decodes a varint, tuned for one or two bytes. `Reader` is the strict decoder.
 #[inline]
 fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
@@ -188,7 +188,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
 
 const WALKED: &str = "every entry was parsed when the block was made";
 
-/// The bytes of a block, with its parts at hand: what is searched.
+/// A block's bytes with the offsets of its parts: what a search works on.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub(super) bytes: &'a [u8],
@@ -196,7 +196,7 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The parts as the block's start tells them; the entries were not walked, and count as none.
+    /// Decodes the offsets of the parts. The entries are not walked yet, and their count is 0.
     pub(super) fn split(bytes: &'a [u8]) -> Result<Self, Corrupt> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(Corrupt { at: 0, what: "a block of less than 4 GiB" });
@@ -211,7 +211,7 @@ impl<'a> View<'a> {
         Ok(View { bytes, parts })
     }
 
-    /// Checks every length and restart, and counts the entries.
+    /// Checks every length and restart. Returns the number of entries.
     pub(super) fn walk(self) -> Result<u32, Corrupt> {
         let wrong = |at, what| Corrupt { at, what };
         let restart_count = self.parts.restart_count;
@@ -243,7 +243,7 @@ impl<'a> View<'a> {
         Ok(entry_count)
     }
 
-    /// Asks for all heads at once: a search would wait for one cache line after the other.
+    /// Touches all heads at once, since a search would wait for one cache line after another.
     #[inline]
     pub(super) fn load_heads(self) {
         const LINE_BYTES: usize = 64;
@@ -253,14 +253,15 @@ impl<'a> View<'a> {
         std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
     }
 
-    /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes
-    /// of `key`. No key is put together: the bytes that each entry shares with the one before tell
-    /// most entries apart. That holds where an entry could share more, too.
+    /// Finds the first entry that is not before (key, at). Its key begins with the first `shared`
+    /// bytes of `key`. The search assembles no key: the length that an entry shares with the
+    /// previous one tells most entries apart. This also holds where an entry could share more.
     #[inline]
     pub(super) fn seek(self, key: &[u8], at: Sequence) -> Option<Sought> {
         self.load_heads();
         let mut place = self.restart_not_after(key, at);
-        // How much of `key` the entry before begins with; that entry is before (key, at).
+        // The length of the prefix that `key` has in common with the previous entry, which is
+        // before (key, at).
         let mut matched = 0;
         while place.head < self.parts.values_at as usize {
             let head = self.head(place);
@@ -279,7 +280,8 @@ impl<'a> View<'a> {
         None
     }
 
-    /// The place of the last restart whose entry is not after (key, at); else of the first.
+    /// Returns the place of the last restart whose entry is not after (key, at), or of the first
+    /// restart.
     pub(super) fn restart_not_after(self, key: &[u8], at: Sequence) -> EntryOffsets {
         self.last_restart(|restart| {
             let head = self.head(restart);
@@ -296,7 +298,8 @@ impl<'a> View<'a> {
         self.last_restart(|restart| restart.head < place.head)
     }
 
-    /// The place of the last restart that is not behind something; else of the first.
+    /// Returns the place of the last restart that satisfies `is_not_behind`, or of the first
+    /// restart.
     #[inline(always)]
     fn last_restart(self, is_not_behind: impl Fn(EntryOffsets) -> bool) -> EntryOffsets {
         let (mut low, mut high) = (0, self.parts.restart_count);
@@ -307,7 +310,7 @@ impl<'a> View<'a> {
         self.restart(low)
     }
 
-    /// Requires: there is such a restart.
+    /// Requires: `index` is less than the number of restarts.
     fn restart(self, index: u32) -> EntryOffsets {
         let word = |at: usize| {
             let word = self.bytes[at..at + 4].try_into().expect("four bytes");

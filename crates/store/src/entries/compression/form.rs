@@ -1,58 +1,60 @@
-//! What there is to pack bytes with, and the names and numbers of it.
+//! Compression options and forms: their names and numbers.
 //! ```text
-//! Compression   what an option asks for: none, lz4, zstd:3
-//! forms         what lies beside a body: 0 plain, 1 LZ4, 2 Zstandard, 3 with a dictionary
+//! Compression   what an option selects: none, lz4, zstd:3
+//! forms         what is stored beside a body: 0 plain, 1 LZ4, 2 Zstandard, 3 with a dictionary
 //! ```
-//! Invariant: a form's number never changes; what is asked for may be packed in a lesser form.
+//! Invariant: the number of a form never changes. Data may be stored in a simpler form than
+//! selected.
 
 use std::fmt;
 use std::str::FromStr;
 
 use trommel_filters::Corrupt;
 
-/// How blocks are made smaller. Each block tells its own way, so a store can be opened with another
-/// one at any time.
+/// How blocks are compressed. Each block records its own form, so a store can be opened with
+/// another setting at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// With LZ4: fast both ways.
+    /// LZ4: fast in both directions.
     #[default]
     Lz4,
-    /// With Zstandard: smaller and slower. It needs the feature `zstd` of this crate.
+    /// Zstandard: smaller and slower. It needs this crate's feature `zstd`.
     Zstd {
-        /// 1 to 22. More: slower writes, mostly smaller blocks. Reads take as long.
+        /// 1 to 22. More: slower writes, mostly smaller blocks. The speed of reads does not change.
         level: u8,
     },
 }
 
-/// The levels that Zstandard has, and the one that is meant where none is named.
+/// The levels of Zstandard, and the default level.
 const LEVELS: std::ops::RangeInclusive<u8> = 1..=22;
 const LEVEL: u8 = 3;
-/// What the texts begin with that name a level.
+/// Prefix of the texts that name a level.
 const ZSTD: &str = "zstd";
 
 impl Compression {
-    /// Whether there is such a level.
+    /// Whether the level exists.
     pub(crate) fn is_sensible(self) -> bool {
         !matches!(self, Compression::Zstd { level } if !LEVELS.contains(&level))
     }
 
-    /// Whether this program was built with what it needs.
+    /// Whether this program was built with the features that this needs.
     pub fn is_built_in(self) -> bool {
         cfg!(feature = "zstd") || !matches!(self, Compression::Zstd { .. })
     }
 }
 
-/// True: LZ4; false: none.
+/// True: LZ4. False: none.
 impl From<bool> for Compression {
     fn from(compress: bool) -> Self {
         if compress { Compression::Lz4 } else { Compression::None }
     }
 }
 
-/// `none`, `lz4`, or `zstd:` and a level. Also `true` and `false`, which older stores have kept.
+/// Parses `none`, `lz4`, or `zstd:` and a level. Also accepts `true` and `false`, from options that
+/// older stores kept.
 impl FromStr for Compression {
     type Err = String;
 
@@ -82,17 +84,17 @@ impl fmt::Display for Compression {
     }
 }
 
-/// How a merge packs what it writes, and how large that becomes.
+/// How a merge compresses its output, and how large that becomes.
 #[derive(Clone, Copy)]
 pub(crate) struct Packing {
     pub(crate) compression: Compression,
-    /// The largest dictionary. 0: none is made.
+    /// The maximum size of a dictionary in bytes. 0: none is made.
     pub(crate) dictionary_bytes: usize,
-    /// Each table has a dictionary, and about so many bytes of entries at most.
+    /// Bytes of entries that a table has at most, about. Each table has its own dictionary.
     pub(crate) table_bytes: u64,
 }
 
-/// The form of a body, as it is on disk.
+/// The forms of a body, by their numbers on disk.
 pub(crate) mod forms {
     pub(crate) const PLAIN: u8 = 0;
     pub(crate) const LZ4: u8 = 1;
@@ -100,7 +102,7 @@ pub(crate) mod forms {
     pub(crate) const ZSTD_WITH_DICTIONARY: u8 = 3;
 }
 
-/// What people call a form. None: it is not known.
+/// Returns the name of a form. `None`: the form is unknown.
 pub(crate) fn form_name(form: u8) -> Option<&'static str> {
     match form {
         forms::PLAIN => Some("none"),
@@ -111,22 +113,22 @@ pub(crate) fn form_name(form: u8) -> Option<&'static str> {
     }
 }
 
-/// What is packed has at most so many times its bytes. It is what LZ4 reaches; what Zstandard would
-/// make still smaller is packed with LZ4.
+/// Maximum compression ratio that is accepted. It is the limit of LZ4; what Zstandard would shrink
+/// further is stored with LZ4.
 pub(crate) const RATIO_MAX: usize = 255;
 
-/// The longest dictionary. A table that claims a longer one is damaged.
+/// The maximum length of a dictionary. A table that claims a longer one is damaged.
 pub(crate) const DICTIONARY_BYTES_MAX: usize = 1 << 20;
 
 /// The feature of this crate that Zstandard needs.
 pub(crate) const FEATURE: &str = "zstd";
 
-/// Why there are no bytes.
+/// Why bytes could not be decompressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// They are not as they were written.
+    /// The bytes are damaged.
     Damaged(&'static str),
-    /// This program was built without the feature of this name.
+    /// The program was built without the feature of this name.
     #[cfg_attr(feature = "zstd", expect(dead_code, reason = "then nothing is lacking"))]
     Lacks(&'static str),
 }

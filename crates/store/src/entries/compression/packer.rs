@@ -1,8 +1,8 @@
-//! Makes bytes smaller, one piece after the other.
+//! Compresses the pieces of a file.
 //! ```text
-//! piece -> Zstandard, if asked for --too large, or far too small--> LZ4 --too large--> plain
+//! piece -> Zstandard, if selected --too large, or far too small--> LZ4 --too large--> plain
 //! ```
-//! Invariant: the same pieces give the same bytes, in each process of one build.
+//! Invariant: the output depends on nothing but the pieces, in every process of the same build.
 
 use trommel_filters::Writer;
 
@@ -13,17 +13,17 @@ use super::without_zstd as zstd;
 use super::zstd;
 use crate::sync::Arc;
 
-/// What packs the pieces of one file. It keeps what each piece needs.
+/// Compresses the pieces of one file, and reuses memory between them.
 pub(crate) struct Packer {
     compression: Compression,
     dictionary: Option<Arc<zstd::EncoderDictionary>>,
-    /// Made when the first piece needs it.
+    /// Created for the first piece that needs it.
     encoder: Option<zstd::Encoder>,
     packed: Vec<u8>,
 }
 
 impl Packer {
-    /// The dictionary is for Zstandard alone.
+    /// Creates a packer. Only Zstandard uses the dictionary.
     pub(crate) fn new(
         compression: Compression,
         dictionary: Option<Arc<zstd::EncoderDictionary>>,
@@ -31,7 +31,7 @@ impl Packer {
         Packer { compression, dictionary, encoder: None, packed: Vec::new() }
     }
 
-    /// Appends the body of a piece. Returns its form.
+    /// Appends the body of a piece, and returns its form.
     pub(crate) fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) -> u8 {
         let form = match self.compression {
             Compression::None => None,
@@ -46,7 +46,7 @@ impl Packer {
         })
     }
 
-    /// Nothing is appended where it does not pay, or packs more than anything is believed to.
+    /// Appends nothing if that does not pay, or if the ratio exceeds what a reader accepts.
     fn zstd(&mut self, level: u8, raw: &[u8], out: &mut Vec<u8>) -> Option<u8> {
         let (head, most) = head_of(raw)?;
         let dictionary = self.dictionary.as_deref();
@@ -78,8 +78,8 @@ impl Packer {
     }
 }
 
-/// What stands before a packed piece, and how many bytes may follow where that pays. None: it
-/// cannot.
+/// Returns the header of a compressed piece, and the longest body that still pays. `None`: none
+/// does.
 fn head_of(raw: &[u8]) -> Option<(Writer, usize)> {
     let mut head = Writer::new();
     head.varint(raw.len() as u64);

@@ -1,4 +1,5 @@
-//! Packing: what goes in comes out, what does not pay is plain, and hostile bytes buy no memory.
+//! Tests of compression: round trips, plain storage of what does not pay, no memory for hostile
+//! bytes.
 
 use proptest::prelude::*;
 
@@ -22,7 +23,7 @@ fn unpacked(form: u8, body: &[u8]) -> Result<Vec<u8>, Unreadable> {
     unpack((form, body), None, u64::MAX, |bytes| Ok(bytes.to_vec()))
 }
 
-/// Numbers that look like nothing.
+/// Pseudo-random bytes, which do not compress.
 fn noise(len: usize) -> Vec<u8> {
     let mut state = 7u64;
     let mut next = || {
@@ -51,7 +52,7 @@ fn texts_are_read_as_they_are_written() {
 fn what_does_not_shrink_by_an_eighth_is_plain() {
     for compression in ALL {
         for noisy in 0..=1024usize {
-            // So much of it is noise; the rest packs to nothing.
+            // The noise does not compress. The rest compresses to almost nothing.
             let raw = [noise(noisy), vec![7; 1024 - noisy]].concat();
             let (form, body) = packed(&raw, compression);
             let pays = body.len() <= raw.len() - raw.len() / 8;
@@ -66,7 +67,7 @@ fn what_does_not_shrink_by_an_eighth_is_plain() {
 
 #[test]
 fn nothing_is_packed_into_less_than_is_believed() {
-    // Zstandard would need some 130 bytes for it; LZ4 needs 255 times as few as there are.
+    // Zstandard would need about 130 bytes for this; LZ4 reaches a ratio of 255.
     let zeros = vec![0; 4 << 20];
     for compression in ALL {
         let (form, body) = packed(&zeros, compression);
@@ -76,7 +77,7 @@ fn nothing_is_packed_into_less_than_is_believed() {
     }
 }
 
-/// A body that claims so many bytes.
+/// Makes a body that claims a length of `len` bytes.
 fn claiming(len: u64, packed: &[u8]) -> Vec<u8> {
     let mut out = trommel_filters::Writer::new();
     out.varint(len);
@@ -88,7 +89,7 @@ fn no_bytes(_: &[u8]) -> Result<(), trommel_filters::Corrupt> {
     Ok(())
 }
 
-/// The memory that is taken for something that must fail.
+/// Returns the peak memory of an operation that must fail.
 fn bytes_taken(fails: impl Fn() -> Result<(), Unreadable>) -> u64 {
     allocation_counter::measure(|| assert!(fails().is_err(), "it is believed")).bytes_max
 }
@@ -101,7 +102,7 @@ fn bombs_are_refused_before_memory_is_taken() {
             let body = claiming(len, &long);
             assert!(bytes_taken(|| unpack((form, &body), None, most, no_bytes)) < 4096, "{len}");
         }
-        // There is room enough on disk, but no piece is so long.
+        // The length is plausible for the body, but exceeds the maximum of a piece.
         let refused = unpack((form, &claiming(1001, &long)), None, 1000, |bytes| Ok(bytes.len()));
         assert!(refused.is_err(), "form {form}");
         assert!(unpack((form, &[]), None, most, |bytes| Ok(bytes.len())).is_err());
@@ -129,7 +130,7 @@ mod with_zstd {
     use super::*;
     use crate::sync::{Arc, OnceLock};
 
-    /// Pieces that have much in common with each other, and little in themselves.
+    /// Pieces that have much in common with each other, but compress little by themselves.
     fn pieces(count: u64) -> Vec<Vec<u8>> {
         let piece = |number: u64| {
             let row = |row: u64| {
@@ -151,7 +152,7 @@ mod with_zstd {
         train(&pieces.concat(), &lens, 4096).expect("they have much in common")
     }
 
-    /// What was learned once.
+    /// The dictionary, trained once.
     fn dictionary() -> Vec<u8> {
         static LEARNED: OnceLock<Vec<u8>> = OnceLock::new();
         LEARNED.get_or_init(trained).clone()
@@ -168,7 +169,7 @@ mod with_zstd {
         for wrong in [len - 1, len + 1, 0, 2 * len] {
             assert!(unpacked(form, &claiming(wrong, frame)).is_err(), "{wrong} bytes");
         }
-        // Two frames, of which the first claims all.
+        // Two frames, the first of which already has the claimed length.
         assert!(unpacked(form, &claiming(len, &[frame, frame].concat())).is_err());
     }
 
@@ -202,7 +203,7 @@ mod with_zstd {
                 |dictionary| unpack((form, &body), dictionary, 1 << 20, |raw| Ok(raw.to_vec()));
             assert_eq!(with(Some(&reading)), Ok(raw.clone()));
             assert!(matches!(with(None), Err(Unreadable::Damaged(_))));
-            // The form says whether the dictionary counts, not that there is one.
+            // The form decides whether a dictionary is used, not its presence.
             let (form, body) = packed(&raw, zstd);
             let plain = unpack((form, &body), Some(&reading), 1 << 20, |bytes| Ok(bytes.to_vec()));
             assert_eq!(plain, Ok(raw));

@@ -1,9 +1,9 @@
-//! Has bytes again that were packed, of which none is trusted.
+//! Decompresses untrusted bytes.
 //! ```text
-//! form, body -> how many bytes it claims -> checked -> memory -> filled, to the last byte
+//! form, body -> claimed length -> checked -> memory -> filled exactly
 //! ```
-//! Invariant: memory is taken only for a number of bytes that the body's own length makes likely,
-//! and that its decoder, asked beside it, names too.
+//! Invariant: memory is allocated only for a claimed length that the body's own length makes
+//! plausible. The decoder must report the same length before it runs, if its format has one.
 
 use std::cell::Cell;
 
@@ -16,15 +16,15 @@ use super::without_zstd as zstd;
 use super::zstd;
 use crate::storage::traits::zeroed;
 
-/// A thread keeps room for pieces up to so long.
+/// Maximum length of the buffer that a thread keeps.
 const ROOM_BYTES_MAX: usize = 1 << 20;
 
 thread_local! {
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Gives `then` the bytes of a body. `len_max`: no piece is longer. Nothing is allocated for pieces
-/// of ordinary length, once the thread has read one of that length.
+/// Decompresses a body and calls `then` with its bytes. `len_max` is the maximum length of a piece.
+/// A thread allocates nothing for pieces of ordinary length, once it has read one of that length.
 pub(crate) fn unpack<T>(
     (form, body): (u8, &[u8]),
     dictionary: Option<&zstd::Dictionary>,
@@ -66,7 +66,7 @@ pub(crate) fn unpack<T>(
     })
 }
 
-/// Runs `fill` with so many bytes, which may hold anything.
+/// Calls `fill` with a buffer of `len` bytes and unspecified content.
 fn in_room<T>(
     len: usize,
     fill: impl FnOnce(&mut [u8]) -> Result<T, Unreadable>,
@@ -75,7 +75,7 @@ fn in_room<T>(
     if len > ROOM_BYTES_MAX {
         return fill(&mut zeroed(len).map_err(beyond)?);
     }
-    // A thread that ends has none any more, and may still read.
+    // During thread exit the thread-local buffer is gone, but reads may still happen.
     let mut room = ROOM.try_with(Cell::take).unwrap_or_default();
     if room.len() < len {
         room = zeroed(len.next_power_of_two()).map_err(beyond)?;

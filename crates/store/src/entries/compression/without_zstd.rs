@@ -1,13 +1,13 @@
-//! What is there of Zstandard in a program that was built without it: errors that name the feature.
+//! The stand-in for Zstandard in a build without it: errors that name the missing feature.
 //! ```text
-//! write    options that ask for it are refused; LZ4 takes its place
-//! read     other blocks of the file are read
+//! write    options that select it are refused; LZ4 takes its place
+//! read     blocks of other forms are still readable
 //! ```
-//! Invariant: no answer of it depends on bytes.
+//! Invariant: no result depends on the bytes.
 
 use super::form::{FEATURE, Unreadable};
 
-/// There is none.
+/// Has no values.
 pub(super) enum Encoder {}
 
 impl Encoder {
@@ -25,7 +25,7 @@ impl Encoder {
     }
 }
 
-/// There is none.
+/// Has no values.
 #[derive(Debug)]
 pub(crate) enum EncoderDictionary {}
 
@@ -39,7 +39,7 @@ impl EncoderDictionary {
     }
 }
 
-/// A dictionary of a file, of which nothing is kept.
+/// A dictionary of a file. Nothing of it is kept.
 pub(crate) struct Dictionary;
 
 impl Dictionary {

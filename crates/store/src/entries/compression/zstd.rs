@@ -1,10 +1,10 @@
-//! Zstandard: what needs the crate of that name.
+//! Zstandard, through the crate `zstd_safe`.
 //! ```text
-//! encoder      one for each file that is written, and a dictionary that its files may share
-//! decoder      one for each thread; a dictionary for each open file, digested once
+//! encoder      one for each file that is written; its files may share a dictionary
+//! decoder      one for each thread; dictionaries: one for each open file, digested once
 //! ```
-//! Invariant: a frame says how many bytes it has, no checksum and no dictionary's number: what
-//! surrounds it has the one, and its form the other.
+//! Invariant: a frame records its length, but neither a checksum nor a dictionary number. The
+//! surrounding block has a checksum, and its form says whether a dictionary is needed.
 
 use std::cell::Cell;
 
@@ -12,20 +12,20 @@ use zstd_safe::{CCtx, CDict, CParameter, DCtx, DDict};
 
 use super::form::Unreadable;
 
-/// Makes frames.
+/// Encodes frames.
 pub(super) struct Encoder {
     context: CCtx<'static>,
 }
 
 impl Encoder {
-    /// None: there is no memory for it.
+    /// `None`: out of memory.
     pub(super) fn new(level: u8) -> Option<Encoder> {
         let mut context = CCtx::try_create()?;
         context.set_parameter(CParameter::CompressionLevel(level.into())).ok()?;
         Some(Encoder { context })
     }
 
-    /// Writes the frame of a piece, and returns its length. None: there is no room for it.
+    /// Writes the frame of a piece, and returns its length. `None`: `into` is too short.
     pub(super) fn compress(
         &mut self,
         raw: &[u8],
@@ -41,20 +41,20 @@ impl Encoder {
     }
 }
 
-/// A dictionary, for those who write.
+/// A dictionary for encoding.
 pub(crate) struct EncoderDictionary {
     bytes: Vec<u8>,
     digested: CDict<'static>,
 }
 
 impl EncoderDictionary {
-    /// None: it is none, or there is no memory for it.
+    /// `None`: the bytes are not a dictionary, or memory is short.
     pub(crate) fn new(bytes: Vec<u8>, level: u8) -> Option<EncoderDictionary> {
         let digested = CDict::try_create(&bytes, level.into())?;
         Some(EncoderDictionary { bytes, digested })
     }
 
-    /// As it is on disk.
+    /// The dictionary's bytes, as on disk.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -66,40 +66,40 @@ impl std::fmt::Debug for EncoderDictionary {
     }
 }
 
-/// A dictionary, for those who read.
+/// A dictionary for decoding.
 pub(crate) struct Dictionary {
     digested: DDict<'static>,
 }
 
 impl Dictionary {
-    /// None: these bytes are none, or there is no memory for it.
+    /// `None`: the bytes are not a dictionary, or memory is short.
     pub(crate) fn new(bytes: &[u8]) -> Option<Dictionary> {
         Some(Dictionary { digested: DDict::try_create(bytes)? })
     }
 
-    /// The memory it takes.
+    /// The memory that the dictionary takes, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.digested.sizeof()
     }
 }
 
 thread_local! {
-    /// What frames are decoded with. It keeps nothing from one to the next.
+    /// The decoder of this thread. It keeps no state between frames.
     static DECODER: Cell<Option<DCtx<'static>>> = const { Cell::new(None) };
 }
 
-/// How many bytes a frame claims to have. None: it is no frame, or does not tell.
+/// Returns the length that a frame claims. `None`: it is not a frame, or does not record a length.
 pub(super) fn claimed_len(packed: &[u8]) -> Result<Option<u64>, Unreadable> {
     Ok(zstd_safe::get_frame_content_size(packed).ok().flatten())
 }
 
-/// Fills `into` with the bytes of a frame. Returns how many there were; None: it is damaged.
+/// Decodes a frame into `into`. Returns the decoded length; `None`: the frame is damaged.
 pub(super) fn decompress(
     packed: &[u8],
     dictionary: Option<&Dictionary>,
     into: &mut [u8],
 ) -> Result<Option<usize>, Unreadable> {
-    // A thread that ends has none any more, and may still read.
+    // During thread exit the thread-local decoder is gone, but reads may still happen.
     let decoder = DECODER.try_with(Cell::take).ok().flatten().or_else(DCtx::try_create);
     let Some(mut decoder) = decoder else {
         return Err(Unreadable::Damaged("a block beyond memory"));
@@ -112,11 +112,11 @@ pub(super) fn decompress(
     Ok(filled.ok())
 }
 
-/// Where a dictionary has its number. It is 0 for ours, so that frames do not repeat it.
+/// Where a dictionary has its number. Ours have number 0, so frames do not repeat it.
 const NUMBER_AT: std::ops::Range<usize> = 4..8;
 
-/// A dictionary of at most so many bytes, from pieces that lie one behind the other. None: they are
-/// too few, or have nothing in common.
+/// Trains a dictionary of at most `bytes_max` bytes on pieces that lie back to back. `None`: there
+/// are too few pieces, or they have too little in common.
 pub(crate) fn train(pieces: &[u8], lens: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
     let mut dictionary = vec![0; bytes_max];
     let len = zstd_safe::train_from_buffer(&mut dictionary[..], pieces, lens).ok()?;

@@ -1,9 +1,10 @@
-//! What a memtable's deleted ranges hide side by side, against a plain list of its writes.
+//! Tests of how far a memtable's adjacent range tombstones hide keys, against a plain list of
+//! writes.
 //! ```text
 //! writes    put 3 1   delete [0, 5) 2   put 4 3   delete [2, 9) 4   ...
-//! key       at each number: is it deleted, has it a newer entry -> how far a scan may go at once
+//! key       at each number: is it deleted, has it a newer entry -> how far a scan may skip at once
 //! ```
-//! Invariant of every step: no key that is passed at once has an entry that is seen.
+//! Invariant of every step: no key that is skipped has a visible entry.
 
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use crate::entries::memtable::Memtable;
 
 const KEYS: u8 = 14;
 
-/// The n-th has the sequence number n + 1.
+/// The n-th write has the sequence number n + 1.
 #[derive(Clone, Debug)]
 enum Write {
     Put(u8),
@@ -43,25 +44,26 @@ fn write(memtable: &Memtable, write: &Write, number: u64) {
     }
 }
 
-/// The newest deletion of a key.
+/// The index of the newest deletion of a key.
 fn deleted(writes: &[Write], key: u8) -> Option<usize> {
     writes.iter().rposition(|write| matches!(write, Write::Delete(range) if range.contains(&key)))
 }
 
-/// Whether an entry of a key is newer.
+/// Whether a key has an entry that is newer than its newest deletion.
 fn is_seen(writes: &[Write], key: u8) -> bool {
     let put = writes.iter().rposition(|write| matches!(write, Write::Put(put) if *put == key));
     put > deleted(writes, key)
 }
 
-/// How far one goes from a key while `goes_on`.
+/// The range around a key in which `goes_on` holds.
 fn around(key: u8, goes_on: impl Fn(u8) -> bool) -> Range<u8> {
     let from = (0..key).rev().find(|before| !goes_on(*before)).map_or(0, |before| before + 1);
     let until = (key..KEYS).find(|after| !goes_on(*after)).unwrap_or(KEYS);
     from..until
 }
 
-/// Keys with the same newest deletion, of which one is seen, or that are not deleted.
+/// Whether the keys around one with the same newest deletion are not deleted, or include a visible
+/// one.
 fn shows(writes: &[Write], key: u8) -> bool {
     let newest = deleted(writes, key);
     let mut stretch = around(key, |other| deleted(writes, other) == newest);
@@ -81,7 +83,7 @@ proptest! {
             let Some(next) = writes.get(last) else { break };
             write(&memtable, next, number);
             let written = &writes[..=last];
-            // A reader now, and one at an earlier number.
+            // Readers at the newest number, and at each earlier one.
             for at in 1..=number {
                 let seen = &written[..at as usize];
                 let Some(view) = ranges.at(Sequence(at)) else { continue };
@@ -109,7 +111,7 @@ proptest! {
     }
 }
 
-/// One entry is put into each range before it is deleted.
+/// Puts one entry into each range before the range is deleted.
 #[test]
 fn whatever_overlaps_what_is_hidden_is_passed_in_the_logarithm() {
     for (name, pattern) in PATTERNS {
@@ -152,7 +154,7 @@ fn what_is_published_is_not_hidden_while_a_writer_adds() {
     let memtable = Memtable::new(1 << 16);
     let published = AtomicU64::new(0);
     let key = |n: u64| 10 * (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 64);
-    // Two of three are deletions, which overlap.
+    // Two of three writes are overlapping deletions.
     let is_put = |n: u64| n % 3 == 2;
     std::thread::scope(|scope| {
         for _ in 0..3 {

@@ -1,26 +1,26 @@
-//! Memory for nodes, so much at once that few entries of the processor's table of pages lead to it.
+//! A chunk of memory for nodes. Huge pages keep TLB misses few.
 //! ```text
-//! 2 MiB         one huge page, if the system gives any: a search waits for nodes all over the
-//!               list, and with small pages for the table of pages, too
+//! 2 MiB         one huge page, if the system has one: a search visits nodes all over the list, and
+//!               with small pages it would wait for page tables, too
 //! else          words
 //! ```
-//! Invariant: it is aligned to words, and neither moves nor is given back while the chunk lives.
+//! Invariant: a chunk is aligned to words. It is neither moved nor freed while the `Chunk` lives.
 
 use std::mem::MaybeUninit;
 
-/// What the memory of nodes is made of: of eight bytes, and aligned to them, on every machine.
+/// The unit of node memory: eight bytes, aligned to eight bytes on every machine.
 pub(super) type Word = std::sync::atomic::AtomicU64;
 
 /// The size of a huge page, on most machines.
 pub(super) const HUGE_BYTES: usize = 2 << 20;
 
-/// Memory alone: no word of it is read or written as such.
+/// Raw memory: no word is read or written as such.
 pub(super) enum Chunk {
     Words(Vec<Word>),
     Huge(Vec<HugePage>),
 }
 
-/// As large as it is aligned.
+/// A huge page, aligned to its own size.
 #[repr(align(0x20_0000))]
 pub(super) struct HugePage {
     _memory: [MaybeUninit<u8>; HUGE_BYTES],
@@ -30,9 +30,9 @@ const _: () = assert!(align_of::<HugePage>() == HUGE_BYTES);
 const _: () = assert!(size_of::<HugePage>() == HUGE_BYTES);
 
 impl Chunk {
-    /// Of `size` bytes. Requires: a multiple of a word's.
+    /// Allocates `size` bytes. Requires: a multiple of a word's size.
     pub(super) fn new(size: usize) -> Chunk {
-        // Elsewhere nobody gives any, and alignment costs memory.
+        // Other systems have no such advice, and the alignment would waste memory.
         if size != HUGE_BYTES || !cfg!(target_os = "linux") {
             return Chunk::Words(Vec::with_capacity(size / size_of::<Word>()));
         }
@@ -41,7 +41,7 @@ impl Chunk {
         Chunk::Huge(page)
     }
 
-    /// Where it begins.
+    /// The start of the memory.
     pub(super) fn start(&mut self) -> *mut u8 {
         match self {
             Chunk::Words(words) => words.as_mut_ptr().cast(),
@@ -50,7 +50,7 @@ impl Chunk {
     }
 }
 
-/// Asks for one huge page in place of many small ones. Requires: room for one.
+/// Asks the system for one huge page instead of many small ones. Requires: capacity for one page.
 #[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 fn advise(page: &mut Vec<HugePage>) {
     use rustix::mm::{Advice, madvise};
@@ -62,6 +62,6 @@ fn advise(page: &mut Vec<HugePage>) {
     let _ = unsafe { madvise(start.cast(), HUGE_BYTES, Advice::LinuxHugepage) };
 }
 
-/// Elsewhere nobody is to be told.
+/// Does nothing on other systems.
 #[cfg(not(all(target_os = "linux", not(any(loom, shuttle, miri)))))]
 fn advise(_page: &mut Vec<HugePage>) {}

@@ -1,10 +1,10 @@
-//! A place in the skip list, and values that keep it alive.
+//! A cursor over the skip list, and values that keep the list alive.
 //! ```text
 //! seek, prev                a descent
 //! next                      one link
 //! next_newer, prev_newer    a descent by the numbers beside the links
 //! ```
-//! Invariant: a holder of a pointer into a list holds the list.
+//! Invariant: whatever holds a pointer into a list also holds the list.
 
 use std::ptr;
 
@@ -16,13 +16,13 @@ use crate::entries::value::Value;
 use crate::error::Result;
 use crate::sync::{Arc, Ordering as Memory};
 
-/// Where links of so many levels lead is loaded ahead.
+/// Number of levels whose next nodes are prefetched.
 const LEVELS_AHEAD: usize = if cfg!(any(loom, shuttle)) { 0 } else { 3 };
 
 /// A value in a list, which it keeps alive.
 #[derive(Clone)]
 pub(crate) struct HeldBytes {
-    /// Held for its memory alone.
+    /// Held only to keep the memory alive.
     _list: Arc<SkipList>,
     start: *const u8,
     len: usize,
@@ -46,7 +46,7 @@ impl HeldBytes {
     }
 }
 
-/// A place in a list, which it keeps alive: at an entry, or past either end.
+/// A position in a list, which it keeps alive: at an entry, or past either end.
 pub(crate) struct ListCursor {
     list: Arc<SkipList>,
     /// Null: past either end; else a node of `list`.
@@ -59,13 +59,13 @@ unsafe impl Send for ListCursor {}
 unsafe impl Sync for ListCursor {}
 
 impl ListCursor {
-    /// Past the end.
+    /// Creates a cursor past the end.
     pub(crate) fn new(list: Arc<SkipList>) -> Self {
         ListCursor { list, node: ptr::null_mut() }
     }
 }
 
-/// It sees what is added to the list later.
+/// Sees what is added to the list later.
 impl Cursor for ListCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
         self.seek_version(key, Sequence::MAX)
@@ -105,7 +105,7 @@ impl Cursor for ListCursor {
         cost::step();
         if !self.node.is_null() {
             self.node = self.list.link(self.node, 0).load(Memory::Acquire);
-            // A walk over many nodes waits for few of them: some were asked for long before.
+            // A long walk waits for few nodes, because earlier steps prefetched them.
             let height = if self.node.is_null() { 0 } else { self.list.height_of(self.node) };
             for level in 0..height.min(LEVELS_AHEAD) {
                 ask_for(self.list.link(self.node, level).load(Memory::Relaxed));
@@ -121,7 +121,7 @@ impl Cursor for ListCursor {
         Ok(())
     }
 
-    /// Requires also: those that are and were not marked are behind no entry that is not.
+    /// Also requires: no unmarked entry newer than `than` lies behind an entry that is not newer.
     fn next_newer(&mut self, than: Sequence) -> Result<()> {
         if !self.node.is_null() {
             self.node = self.list.newer_behind(self.node, than);

@@ -1,18 +1,17 @@
-//! How the skip list finds the next entry that is newer than a number, past any number of older
-//! ones.
+//! How the skip list finds the next entry newer than a number, past any number of older ones.
 //! ```text
-//! level 1   o ------ 7 ------> [d 7] ------ 9 ------> null      the newest that a link passes
+//! level 1   o ------ 7 ------> [d 7] ------ 9 ------> null      the newest that a link skips
 //! level 0   o -> [a 3] -> [c 5] -> [d 7] -> [e 9] -> null       or leads to
-//! newer than 7, from a on: the first link is passed at once
+//! newer than 7, from a on: one step passes the first link
 //! ```
-//! A memtable marks the entries that come after its first deletion of a range. Entries before it
-//! are older than every such deletion, so a search for newer entries does not need them. A memtable
-//! without such deletions marks none.
+//! A memtable marks the entries that come after its first range tombstone. Unmarked entries are
+//! older than every range tombstone of the memtable, so a search for newer entries does not need
+//! them. A memtable without range tombstones marks none.
 //!
-//! Invariant: of what a reader sees, no marked entry is newer than the number of a link that leads
-//! past or to it. (A number may be too great for a moment: the reader then looks behind the link in
-//! vain.) A link is loaded before its number. So a reader that sees the first link of a level also
-//! sees the number that was stored before it.
+//! Invariant: for every reader, no marked entry that it sees is newer than the number of a link
+//! that skips or leads to the entry. (A number may briefly be too great: the reader then searches
+//! behind the link in vain.) A link is loaded before its number. So a reader that sees the first
+//! link of a level also sees the number that was stored before it.
 
 use std::ptr;
 
@@ -23,8 +22,8 @@ use crate::entries::keys::key_head;
 use crate::sync::Ordering as Memory;
 
 impl SkipList {
-    /// Gives a link that leads nowhere yet its number: that of what lies between its node and
-    /// `next`. Requires: the node has its links and numbers of the levels below.
+    /// Initializes the number of a link that is not stored yet, from the nodes between its node and
+    /// `next`. Requires: the node has its links and numbers on the levels below.
     pub(super) fn part_newest(&self, node: *mut Node, next: *mut Node, level: usize) {
         let (mut newest, mut at) = (0, node);
         loop {
@@ -35,12 +34,12 @@ impl SkipList {
                 break;
             }
         }
-        // A link is stored behind it (Release).
+        // The link is stored after this number (Release).
         self.newest_slot(node, level).store(newest, Memory::Relaxed);
     }
 
-    /// Tells the links that lead past or to a new node of it: those of the nodes before it, of each
-    /// level. Requires: it is linked.
+    /// Raises the numbers of the links that skip or lead to a new node. On each level these are the
+    /// links of the nodes before it. Requires: the node is linked.
     pub(super) fn mark(
         &self,
         before: &[*mut Node; HEIGHT_MAX],
@@ -54,8 +53,8 @@ impl SkipList {
         }
     }
 
-    /// Where a link leads, and the newest number of those that it leads past or to; 0: it leads
-    /// nowhere.
+    /// Returns a link's target, and the greatest number of the nodes that it skips or leads to; 0
+    /// if it leads nowhere.
     #[inline]
     fn link_behind(&self, node: *mut Node, level: usize) -> (*mut Node, u64) {
         cost::step();
@@ -66,8 +65,8 @@ impl SkipList {
         (next, self.entry_at(next).map_or(0, |entry| entry.sequence.0))
     }
 
-    /// The first node behind one that is newer than `than`; null: none is. It climbs while links
-    /// lead past older ones alone, and descends behind the first one that does not.
+    /// Returns the first node behind `node` that is newer than `than`, or null. Climbs while links
+    /// skip only older nodes, and descends at the first link that does not.
     pub(super) fn newer_behind(&self, mut node: *mut Node, Sequence(than): Sequence) -> *mut Node {
         let mut level = self.height_of(node) - 1;
         loop {
@@ -84,8 +83,8 @@ impl SkipList {
         }
     }
 
-    /// Whether an entry with a key in [from, until) is newer than `than`. Requires: those that are
-    /// newer were marked.
+    /// Returns whether an entry with a key in [from, until) is newer than `than`. Requires: such
+    /// entries are marked.
     pub(crate) fn has_newer(&self, from: &[u8], until: &[u8], than: Sequence) -> bool {
         let (_, first) = self.around(from, Sequence::MAX, 0, |_, _| {});
         let Some(entry) = self.entry_at(first) else { return false };
@@ -93,7 +92,7 @@ impl SkipList {
         self.entry_at(newer).is_some_and(|entry| entry.key < until)
     }
 
-    /// The last node before one that is newer than `than`; null: none is.
+    /// Returns the last node before `node` that is newer than `than`, or null.
     pub(super) fn newer_before(&self, node: *mut Node, than: Sequence) -> *mut Node {
         let mut end = node;
         while let Some(entry) = self.entry_at(end) {
@@ -106,15 +105,16 @@ impl SkipList {
                 Err(at) if self.entry_at(at).is_some_and(|entry| entry.sequence > than) => {
                     return at;
                 }
-                // What the link was told of lies behind a node that was put in between.
+                // The entry that raised the link's number lies behind a node that was inserted
+                // meanwhile.
                 Err(at) => end = at,
             }
         }
         ptr::null_mut()
     }
 
-    /// The last link that leads past or to something newer, among those of a descent to the last
-    /// node before (key, at). Gives where it begins, its level, and where it ends.
+    /// Descends to the last node before (key, at). Returns the last link on the way that skips or
+    /// leads to a newer node: its start, its level and its end.
     fn last_link_to_newer(
         &self,
         key: &[u8],
@@ -138,9 +138,9 @@ impl SkipList {
         found
     }
 
-    /// The last node behind `start` and up to `stop` that is newer. Requires: a link at `level` has
-    /// led from one to the other. An error: there is none behind that node, and there may be up to
-    /// it.
+    /// Returns the last newer node behind `start` and up to `stop`. Requires: a link at `level` has
+    /// led from one to the other. `Err(node)`: no newer node lies behind `node`, but there may be
+    /// some up to it.
     fn last_newer_within(
         &self,
         mut start: *mut Node,
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// The numbers of all that is found to be newer.
+    /// Returns the numbers of all entries that are found to be newer.
     fn all_newer(list: &Arc<SkipList>, than: u64, backward: bool) -> Vec<u64> {
         let (mut cursor, mut numbers) = (ListCursor::new(Arc::clone(list)), Vec::new());
         if backward {
@@ -244,9 +244,9 @@ mod tests {
         numbers
     }
 
-    // A tall node could be reached before its upper links were there. The first link of a level had
-    // no number for what lay before it. Where a link's number was that of an entry behind a new
-    // node, the link's own node was passed over.
+    // Three errors of earlier versions. A tall node was reachable before its upper links were set.
+    // The first link of a level had no number for what lay before it. The start of a link was
+    // skipped if the entry that raised the link's number lay behind a new node.
     #[test]
     #[cfg_attr(miri, ignore = "one thread does all of it: long, and nothing for Miri")]
     fn what_was_there_is_found_in_the_midst_of_an_insert() {

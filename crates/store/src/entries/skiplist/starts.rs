@@ -1,16 +1,16 @@
-//! Where the writer's search for the nodes before an entry begins: a B-tree over tall nodes.
+//! A B-tree over the tall nodes of the skip list, where the writer's searches begin.
 //! ```text
 //! page          [ -   g   p ]             separators: each the first node of a page below
 //!              /      |      \
-//! pages   [a c f]  [g j m]  [p s]         nodes that have links above level 0, in order
-//! list    a-b-c-d-e-f-g-h-i-j-k-l-...     from there it walks a few nodes on level 0
+//! pages   [a c f]  [g j m]  [p s]         nodes with links above level 0, in order
+//! list    a-b-c-d-e-f-g-h-i-j-k-l-...     from there a search walks a few nodes on level 0
 //! ```
-//! A descent through the list waits for memory at each node that it looks at, and looks at some
-//! thirty. A page tells as much of thirty-two nodes from a few lines of memory: four bytes of each
-//! key, behind what all keys that belong in the page have in common.
+//! A descent through the list visits about thirty nodes, and waits for memory at each. A page
+//! covers thirty-two nodes in a few cache lines. It has four bytes of each key, those behind the
+//! prefix that all keys of the page share.
 //!
-//! Invariants: all nodes with links above level 0 are in it, by key and then newest first. Only the
-//! writer uses it, so readers need know nothing of it. A list of few entries has none.
+//! Invariants: the tree contains all nodes with links above level 0, by key and then newest first.
+//! Only the writer uses it, so it needs no synchronization with readers. A short list has no tree.
 
 use std::ptr;
 
@@ -21,67 +21,69 @@ use crate::cost;
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::keys::{common_prefix, key_head};
 
-/// Nodes of a page at most.
+/// Maximum number of nodes in a page.
 const PAGE_LEN: usize = 32;
 
-/// A list of so many entries has one: a few pages are little beside them.
+/// Minimum number of entries in a list with a tree. A few pages are small beside that many entries.
 pub(super) const ENTRIES_MIN: usize = 256;
 
-/// What a processor loads at once.
+/// The size of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// A list whose nodes are in order. All that it is asked about are its own.
+/// A list with ordered nodes. All nodes passed to it are its own.
 pub(super) trait Nodes {
-    /// Names one.
+    /// Identifies a node.
     type Node: Copy;
 
-    /// What it holds.
+    /// Returns the entry of a node.
     fn entry(&self, node: Self::Node) -> Entry<'_>;
 
-    /// Whether it is before (key, at); `head` is that of the key.
+    /// Whether a node is before (key, at). `head` is the key's head.
     fn is_before(&self, node: Self::Node, head: u64, key: &[u8], at: Sequence) -> bool;
 }
 
 /// Some nodes in order.
 struct Page<N> {
     len: usize,
-    /// So many bytes all keys have in common that belong here.
+    /// The length of the prefix that all keys belonging here share.
     common: usize,
-    /// The bytes behind these, as numbers in their order; the greatest, where there is no node.
+    /// The four bytes behind the prefix, as numbers in key order. Free slots have the greatest
+    /// number.
     heads: [i32; PAGE_LEN],
-    /// None: the first of an upper page, where all keys up to the second node belong below it.
+    /// `None`: the first slot of an upper page. It stands for all keys before the second node.
     nodes: [Option<N>; PAGE_LEN],
-    /// Of the lowest pages: how tall the nodes are. Else: the pages below.
+    /// In the lowest pages: the heights of the nodes. Above: the pages below.
     below: [u32; PAGE_LEN],
 }
 
-/// A page on the way to a key.
+/// A page on the path to a key.
 struct Step<N> {
     page: usize,
-    /// So many of its nodes are before the key.
+    /// The number of its nodes that are before the key.
     place: usize,
-    /// The keys that belong in the page are at or behind this one's, and before that one's, if
-    /// there are any.
+    /// The bounds of the keys that belong in the page: at or behind `low`, and before `high`, where
+    /// given.
     low: Option<N>,
     high: Option<N>,
 }
 
 type Path<N> = SmallVec<[Step<N>; 8]>;
 
-/// The tall nodes of one list.
+/// The tree over the tall nodes of one list.
 pub(super) struct Starts<N> {
-    /// The first one has the first nodes. (What grows moves pointers alone.)
+    /// The first page has the first nodes. (Boxed, so that growth moves only pointers.)
     pages: Vec<Box<Page<N>>>,
     root: usize,
-    /// Levels of pages above the lowest.
+    /// Number of levels above the lowest pages.
     depth: usize,
     /// Any node of the list.
     any: N,
-    /// So many bytes all keys have in common that were added or searched for.
+    /// The length of the prefix shared by all keys that were added or searched for.
     common: usize,
 }
 
-/// Four bytes of a key as a number in their order; zeros follow a key that is shorter.
+/// Returns four bytes of a key behind its first `common` bytes, as a number in key order. Shorter
+/// keys are padded with zeros.
 #[inline]
 fn head_behind(key: &[u8], common: usize) -> i32 {
     let rest = key.get(common..).unwrap_or_default();
@@ -93,18 +95,18 @@ fn head_behind(key: &[u8], common: usize) -> i32 {
             u32::from_be_bytes(head)
         }
     };
-    // Numbers with signs are compared many at once on every processor.
+    // Every processor can compare many signed numbers at once.
     (head ^ 1 << 31).cast_signed()
 }
 
 impl<N: Copy> Page<N> {
-    /// An empty one, for keys that have so many bytes in common.
+    /// Creates an empty page for keys that share a prefix of `common` bytes.
     fn new(common: usize) -> Box<Page<N>> {
         let (heads, nodes) = ([i32::MAX; PAGE_LEN], [None; PAGE_LEN]);
         Box::new(Page { len: 0, common, heads, nodes, below: [0; PAGE_LEN] })
     }
 
-    /// How many nodes are before (key, at).
+    /// Returns the number of nodes that are before (key, at).
     #[inline]
     fn place_of(&self, list: &impl Nodes<Node = N>, key: &[u8], at: Sequence) -> usize {
         cost::step();
@@ -116,7 +118,7 @@ impl<N: Copy> Page<N> {
         }
     }
 
-    /// The same; nodes from `first` on have the key's head.
+    /// Does the same when the nodes from `first` on have the key's head.
     fn place_among(
         &self,
         list: &impl Nodes<Node = N>,
@@ -130,7 +132,7 @@ impl<N: Copy> Page<N> {
         first + self.nodes[first..first + same].partition_point(is_before)
     }
 
-    /// Requires: there is room.
+    /// Inserts a node at `place`. Requires: the page is not full.
     fn put(&mut self, list: &impl Nodes<Node = N>, place: usize, (node, below): (Option<N>, u32)) {
         let len = self.len;
         self.heads.copy_within(place..len, place + 1);
@@ -141,7 +143,7 @@ impl<N: Copy> Page<N> {
         self.len += 1;
     }
 
-    /// Takes all nodes from this place on.
+    /// Moves all nodes from `place` on to a new page.
     fn split_off(&mut self, place: usize) -> Box<Page<N>> {
         let (mut page, count) = (Page::new(self.common), self.len - place);
         page.heads[..count].copy_from_slice(&self.heads[place..self.len]);
@@ -152,7 +154,7 @@ impl<N: Copy> Page<N> {
         page
     }
 
-    /// All keys that belong here have so many bytes in common from now on.
+    /// Changes the length of the shared prefix, and recomputes the heads.
     fn rebase(&mut self, list: &impl Nodes<Node = N>, common: usize) {
         if common == self.common {
             return;
@@ -169,7 +171,7 @@ impl<N: Copy> Page<N> {
 }
 
 impl<N: Copy> Starts<N> {
-    /// Of some nodes, each with its height, in order. None: there are none.
+    /// Builds the tree over nodes in order, each with its height. `None`: there are none.
     pub(super) fn of(
         list: &impl Nodes<Node = N>,
         nodes: impl Iterator<Item = (N, usize)>,
@@ -182,13 +184,14 @@ impl<N: Copy> Starts<N> {
         Some(starts)
     }
 
-    /// The memory that it takes.
+    /// The memory of the tree, in bytes.
     pub(super) fn size_bytes(&self) -> usize {
         self.pages.len() * size_of::<Page<N>>()
     }
 
-    /// Tells of nodes before an entry, the last one first, and how tall each is, while more are
-    /// wanted. False: it knows of no more, and there are. Requires: the entry belongs in this page.
+    /// Calls `wants_more` with nodes before an entry and their heights, the last node first, until
+    /// it returns false. Returns false if the page ends first and more nodes precede it. Requires:
+    /// the entry belongs in this page.
     #[inline]
     pub(super) fn before(
         &self,
@@ -208,14 +211,14 @@ impl<N: Copy> Starts<N> {
         page == 0
     }
 
-    /// The lowest page in which an entry belongs, which the processor is to load.
+    /// Finds the lowest page in which an entry belongs, and prefetches it.
     #[inline]
     pub(super) fn page_of(&mut self, list: &impl Nodes<Node = N>, entry: &Entry<'_>) -> usize {
         self.expect(list, entry.key);
         let mut at = self.root;
         for _ in 0..self.depth {
             let page = &self.pages[at];
-            // An upper page's first node is before all that belongs there.
+            // The first node of an upper page is before all keys that belong there.
             at = page.below[page.place_of(list, entry.key, entry.sequence) - 1] as usize;
             let page = &*self.pages[at];
             prefetch_at(ptr::from_ref(page).cast(), size_of_val(page).div_ceil(LINE_BYTES));
@@ -223,7 +226,7 @@ impl<N: Copy> Starts<N> {
         at
     }
 
-    /// Adds a node of that height.
+    /// Adds a node with its height.
     pub(super) fn add(&mut self, list: &impl Nodes<Node = N>, node: N, height: usize) {
         let entry = list.entry(node);
         self.expect(list, entry.key);
@@ -243,7 +246,7 @@ impl<N: Copy> Starts<N> {
         self.pages.push(root);
     }
 
-    /// Notes a key: what all keys have in common bounds the first page and the last one of each
+    /// Accounts for a key. The common prefix of all keys bounds the first and the last page of each
     /// level.
     #[inline]
     fn expect(&mut self, list: &impl Nodes<Node = N>, key: &[u8]) {
@@ -282,15 +285,15 @@ impl<N: Copy> Starts<N> {
         }
     }
 
-    /// Parts a full page in two and adds what it had no room for. Gives the new page with its first
-    /// node.
+    /// Splits a full page in two, and adds the node that did not fit. Returns the new page with its
+    /// first node.
     fn split(
         &mut self,
         list: &impl Nodes<Node = N>,
         step: &Step<N>,
         new: (Option<N>, u32),
     ) -> (Option<N>, u32) {
-        // Keys that ascend leave full pages behind.
+        // Ascending keys leave full pages behind.
         let is_last = step.place == PAGE_LEN && step.high.is_none();
         let cut = if is_last { PAGE_LEN } else { PAGE_LEN / 2 };
         let page = &mut self.pages[step.page];
@@ -307,7 +310,7 @@ impl<N: Copy> Starts<N> {
         (first, (self.pages.len() - 1) as u32)
     }
 
-    /// So many bytes all keys between those of two nodes have in common.
+    /// Returns the length of the prefix that all keys between two nodes share.
     fn common_between(
         &self,
         list: &impl Nodes<Node = N>,
@@ -333,7 +336,8 @@ mod tests {
     type Node = <SkipList as Nodes>::Node;
 
     impl Starts<Node> {
-        /// Panics unless it has all nodes with links above level 0, in order and by their bounds.
+        /// Panics unless the tree has exactly the nodes with links above level 0, in order, within
+        /// their bounds.
         pub(in crate::entries::skiplist) fn check(&self, list: &SkipList) {
             let mut found = Vec::new();
             self.check_page(list, self.root, self.depth, (None, None), &mut found);
@@ -365,13 +369,13 @@ mod tests {
         }
     }
 
-    /// A number for each entry that no other has; in no order, unless they ascend.
+    /// Returns a distinct number for each entry, in mixed order unless `ascends`.
     fn number(place: usize, ascends: bool) -> Sequence {
         let mixed = (place as u32).wrapping_mul(0x9e37_79b1);
         Sequence(1 + if ascends { place as u64 } else { u64::from(mixed) })
     }
 
-    /// Adds entries one by one, and compares what is known before each with what a descent finds.
+    /// Adds entries one by one, and compares what the tree knows before each with a descent.
     fn fill(keys: &[Vec<u8>], ascends: bool) -> Arc<SkipList> {
         let list = Arc::new(SkipList::new(0));
         for (place, key) in keys.iter().enumerate() {
@@ -406,7 +410,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 40 }))]
 
-        /// Keys with much in common, short ones, equal ones, and one that has nothing in common.
+        /// Keys with long common prefixes, short keys, equal keys, and one that shares nothing.
         #[test]
         fn the_last_tall_nodes_before_an_entry_are_known(
             numbers in prop::collection::vec(0u32..5_000, KEYS),

@@ -1,4 +1,4 @@
-//! Tests of the block cache: what is kept is counted, whatever comes, and the right blocks stay.
+//! Tests of the block cache: bytes are counted exactly, and the right blocks stay.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::entries::block::BlockBuilder;
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::sync::{AtomicBool, Ordering};
 
-/// A block that says which it is, with a value of so many bytes.
+/// Makes a block that identifies itself, with a value of `value_len` bytes.
 fn block(table: u64, number: usize, value_len: usize) -> Block {
     let key = [table.to_be_bytes(), (number as u64).to_be_bytes()].concat();
     let entry =
@@ -36,12 +36,12 @@ fn slots_of(share: &Arc<CacheShare>, block_count: usize) -> BlockSlots {
     BlockSlots::new(Arc::clone(share), Arc::new(Life::new("store".as_ref())), block_count, true)
 }
 
-/// Whether it is here, without touching it.
+/// Whether a block is cached. Does not touch it.
 fn is_kept(slots: &BlockSlots, number: usize) -> bool {
     !slots.slots[number].is_empty()
 }
 
-/// The invariant. These are all tables that are open.
+/// Checks the invariant. `tables` are all open tables.
 fn check(cache: &BlockCache, tables: &[BlockSlots]) {
     let queues = lock(&cache.queues);
     let full = tables.iter().flat_map(|table| table.slots.iter()).filter_map(Slot::hold);
@@ -221,7 +221,7 @@ fn eras_are_remembered_for_a_while_also_when_their_numbers_begin_anew() {
     }
 }
 
-/// Blocks are asked for by rank: the n-th one n times as rarely as the first.
+/// Blocks are requested by rank: the n-th one n times as rarely as the first.
 #[test]
 fn popular_blocks_among_many_rare_ones_miss_less_than_with_the_least_recent_one_pushed_out() {
     const BLOCKS: usize = 2_000;
@@ -305,7 +305,7 @@ fn a_table_that_goes_gives_its_bytes_back_at_once() {
     assert_eq!(cache.size_bytes(), 0, "all tables are gone");
 }
 
-/// Reads every block of the table that is open, as a reader does: what is not there is read anew.
+/// Reads every block of an open table, as a reader does: what is not cached is read again.
 fn read_all(table: &(u64, BlockSlots)) {
     let (name, slots) = table;
     for number in 0..BLOCKS {
@@ -316,8 +316,8 @@ fn read_all(table: &(u64, BlockSlots)) {
     }
 }
 
-/// What a share has was once the sum over its tables, looked at one after another: blocks that
-/// were pushed out meanwhile counted beside those that pushed them out.
+/// A share's size used to be a sum over its tables, one after another. Blocks evicted meanwhile
+/// were counted beside those that replaced them.
 #[test]
 fn a_share_of_a_busy_cache_never_exceeds_the_budget() {
     const BLOCKS: usize = 400;

@@ -1,5 +1,5 @@
-//! Manifests whose checksums are right, and which tell nonsense: an error, or a store that works;
-//! never a panic.
+//! Manifests with valid checksums and absurd contents. They lead to an error or a working store,
+//! but never to a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
@@ -38,11 +38,11 @@ fn open(disk: &Memory, guard: GuardKind) -> Result<Db> {
     Db::open_with(DIR, options, environment(disk))
 }
 
-/// A store with a merge that is half done, so that tables are trimmed; and two newer runs.
+/// A store with a half done merge, so that tables are trimmed, and with two newer runs.
 struct HalfDone {
     disk: Memory,
     store: StoreLayout,
-    /// Of its one tree.
+    /// The layout of its one tree.
     layout: Layout,
     contents: Contents,
 }
@@ -86,7 +86,7 @@ fn contents(db: &Db) -> Result<Contents> {
     Ok(forward)
 }
 
-/// The store with a manifest that tells this.
+/// The store with a manifest for this layout.
 fn with_manifest(layout: &Layout) -> Memory {
     let disk = HALF_DONE.disk.crash_hard();
     let folder = OpenFolder::on(&disk, DIR);
@@ -98,7 +98,7 @@ fn with_manifest(layout: &Layout) -> Memory {
     disk
 }
 
-/// Whether it does not open, whatever guard is to be made for it.
+/// Whether opening refuses the layout, whichever guard it is to build.
 fn is_refused(layout: &Layout) -> bool {
     let guards = [GuardKind::Grf, GuardKind::Open];
     guards.into_iter().all(|guard| match open(&with_manifest(layout), guard) {
@@ -108,7 +108,7 @@ fn is_refused(layout: &Layout) -> bool {
     })
 }
 
-/// Opens, reads, merges; then mends.
+/// Opens, reads and merges; then repairs.
 fn works_or_is_refused(layout: &Layout) {
     for guard in [GuardKind::Grf, GuardKind::Open] {
         let disk = with_manifest(layout);
@@ -216,12 +216,12 @@ fn a_merge_that_goes_on_nowhere_is_refused() {
     refused(|layout| last_merge(layout).inputs = vec![layout_of_newest()]);
 }
 
-/// The run that is farthest from the oldest one.
+/// The number of the newest run, which is farthest from the oldest one.
 fn layout_of_newest() -> u64 {
     HALF_DONE.layout.runs[0].id
 }
 
-#[test] // The tree is what it is: such a merge is begun anew.
+#[test] // The merge is begun anew, for the tree as it is.
 fn a_merge_of_runs_that_are_not_there_is_over() {
     for change in [
         |merge: &mut LastMerge| merge.oldest = 7777,
@@ -287,7 +287,7 @@ impl Random {
     }
 }
 
-/// Changes something of a table; what.
+/// Changes a field of a table. Returns a description.
 fn change_table(table: &mut TableRecord, random: &mut Random) -> &'static str {
     match random.below(10) {
         0 => table.from = random.key(&table.from),
@@ -321,7 +321,7 @@ fn change_merge(merge: &mut LastMerge, random: &mut Random) -> &'static str {
     "the merge"
 }
 
-/// Changes something of a layout; what.
+/// Changes a part of a layout. Returns a description.
 fn change(layout: &mut Layout, random: &mut Random) -> &'static str {
     match random.below(11) {
         0..5 => {
@@ -374,7 +374,7 @@ fn nonsense_with_right_checksums_is_refused_or_does_no_harm() {
     assert!((25..275).contains(&opened), "{opened} of 300 were opened");
 }
 
-#[test] // It said that a value was too long.
+#[test] // The error used to say that a value was too long.
 #[cfg(target_pointer_width = "64")]
 fn an_edit_beyond_a_record_is_told_as_what_it_is() {
     let max = u32::MAX as usize;

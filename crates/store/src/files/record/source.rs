@@ -3,8 +3,8 @@
 //! file     record | record | record | ........ hole ........ | record
 //!                 [ window ]                       in memory: the window, or the longest record
 //! ```
-//! Invariants: memory follows the data in the file, not its length. A payload is returned only if
-//! its checksum is right.
+//! Invariants: memory is bounded by the data in the file, not by its length. A payload is returned
+//! only if its checksum matches.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use crate::error::{Error, Result};
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
-/// How many bytes are read at once.
+/// Bytes per read.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// A longer payload is kept in memory only after one read has shown that its checksum is right.
+/// A longer payload is loaded only after a first pass has confirmed its checksum.
 const BELIEVED_BYTES: u64 = 16 << 20;
 
 /// A file of records that is being read.
@@ -40,7 +40,7 @@ impl<'p> RecordReader<'p> {
         self.size
     }
 
-    /// Some bytes. Requires: they are in the file.
+    /// Returns some bytes. Requires: they are within the file.
     pub(super) fn bytes(&mut self, at: u64, len: u64) -> Result<&[u8]> {
         let end = self.start + self.window.len() as u64;
         if at < self.start || at + len > end {
@@ -50,7 +50,7 @@ impl<'p> RecordReader<'p> {
         Ok(&self.window[from..from + len as usize])
     }
 
-    /// Bytes are read again when they are asked for.
+    /// Empties the window, so that bytes are read again.
     pub(super) fn forget(&mut self) {
         self.window.clear();
     }
@@ -66,7 +66,7 @@ impl<'p> RecordReader<'p> {
         read_or_zeros(&*self.file, self.path, at, &mut self.window)
     }
 
-    /// The payload of the record at `at`. None: no valid record starts there.
+    /// Returns the payload of the record at `at`. `None`: no valid record starts there.
     pub(super) fn record(&mut self, at: u64) -> Result<Option<&[u8]>> {
         let Some(room) = self.size.checked_sub(at + HEAD_SIZE as u64) else { return Ok(None) };
         let salt = self.salt;
@@ -81,7 +81,7 @@ impl<'p> RecordReader<'p> {
         Ok((checksum::crc32c(payload) == checksum).then_some(payload))
     }
 
-    /// The checksum of bytes that need not be in memory together.
+    /// Computes the checksum of bytes, one window at a time.
     fn checksum(&mut self, from: u64, len: u64) -> Result<u32> {
         let (mut at, end, mut checksum) = (from, from + len, 0);
         while at < end {
@@ -92,7 +92,7 @@ impl<'p> RecordReader<'p> {
         Ok(checksum)
     }
 
-    /// The offset of the first valid record from `from` on for which `is_it` holds.
+    /// Returns the offset of the first valid record from `from` on that `is_it` accepts.
     pub(super) fn find(
         &mut self,
         from: u64,
@@ -108,7 +108,7 @@ impl<'p> RecordReader<'p> {
         Ok(None)
     }
 
-    /// The next offset from `from` on where a record may start.
+    /// Returns the next offset from `from` on where a record may start.
     fn next_magic(&mut self, from: u64) -> Result<Option<u64>> {
         let mut at = from;
         while at + HEAD_SIZE as u64 <= self.size {

@@ -1,4 +1,4 @@
-//! Tests of records: what is torn, what is damaged, and what a hole hides.
+//! Tests of records: what is torn, what is damaged, and what lies behind a hole.
 
 use super::*;
 use crate::storage::io_mode::Access;
@@ -153,7 +153,7 @@ fn a_record_of_another_file_or_place_is_none() {
     write(&disk, &THREE);
     assert_eq!(read(&disk, SALT + 1).1.unwrap(), 8);
     let whole = disk.file("db/log").unwrap();
-    // The quoted record is no sign of damage, neither torn nor in the middle.
+    // The quoted record is no evidence of damage, neither at a torn end nor in the middle.
     let quoting = Memory::new();
     write(&quoting, &[b"x", &whole[8..], b"y"]);
     let (records, tail) = read(&quoting, SALT);
@@ -191,7 +191,7 @@ fn the_reader_stops_when_the_caller_does() {
     assert_eq!(read_header(&*file, &path, 1000).unwrap().len(), 67);
 }
 
-/// A disk whose one file is as it was for so many calls, and then as it became.
+/// A disk with one file, which changes after a number of calls.
 struct Changing {
     disk: Memory,
     file: Arc<ChangingFile>,
@@ -257,7 +257,7 @@ fn changing(before: &[u8], after: &[u8], calls: u64) -> OpenFolder {
     OpenFolder::open(&Changing { disk, file }, Path::new("db")).unwrap()
 }
 
-/// What is read of a file that changes after so many calls.
+/// Reads a file that changes after `calls` calls.
 fn read_changing(before: &[u8], after: &[u8], calls: u64) -> (Vec<Vec<u8>>, Result<u64>) {
     let (folder, mut payloads) = (changing(before, after, calls), Vec::new());
     let mut push = |_, payload: &[u8]| {
@@ -268,8 +268,8 @@ fn read_changing(before: &[u8], after: &[u8], calls: u64) -> (Vec<Vec<u8>>, Resu
     (payloads, tail)
 }
 
-// A log's writer cuts off what it had allocated ahead when it closes the log: who had asked for the
-// size before failed at the end of the file.
+// When a log is closed, its writer cuts off the preallocated space. A reader that had asked for the
+// size before used to fail at the end of the file.
 #[test]
 fn zeros_that_are_cut_off_while_a_file_is_read_are_zeros_still() {
     let disk = Memory::new();
@@ -287,8 +287,8 @@ fn zeros_that_are_cut_off_while_a_file_is_read_are_zeros_still() {
     }
 }
 
-// Pages are read while a writer goes on: an older record may be seen half written, and a newer one,
-// by which all before it was durable, whole.
+// Pages are read while a writer appends. So a reader may see an older record half written, and a
+// newer one whole that says that all before it is durable.
 #[test]
 fn a_record_that_its_writer_completes_meanwhile_is_no_damage() {
     let disk = Memory::new();

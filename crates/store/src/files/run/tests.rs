@@ -9,7 +9,7 @@ use crate::entries::entry::Sequence;
 use crate::entries::keys::successor;
 use crate::files::table::tests::{TableFiles, options};
 
-/// Tables of about `count` entries each; a key's versions stay together.
+/// Builds tables of about `count` entries each. A key's versions stay together.
 fn run_of(table_files: &TableFiles, list: &[Owned], count: usize) -> Arc<Run> {
     let mut tables = Vec::new();
     let mut rest = list;
@@ -95,7 +95,7 @@ proptest! {
             let before = within.partition_point(|other| other.0 < owned.0) as u64;
             prop_assert!(bounds.least <= before && before <= bounds.most);
         }
-        // Trimmed again, from what is trimmed.
+        // Trims a trimmed table again.
         let twice = clipped.clip(&bounds).expect("reads").expect("the same");
         prop_assert_eq!(twice.entry_count(), clipped.entry_count());
     }

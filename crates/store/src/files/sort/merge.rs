@@ -1,11 +1,11 @@
-//! Sorted rows of many sources as one row after the other.
+//! Merges sorted rows of many sources.
 //! ```text
 //! spill 0   a=1      c=1              oldest
 //! spill 1       b=2  c=2
 //! rows               c=3  d=3         newest     ->   a=1 b=2 c=3 d=3
 //! ```
-//! Invariant: sources are in the order of the input, so of rows with one key the newest source has
-//! the last one, which is given; the others are passed over.
+//! Invariant: sources are in the order of the input. So of rows with the same key, the newest
+//! source has the last one. That row is returned, and the others are skipped.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use crate::entries::cursor_heap::CursorHeap;
 use crate::entries::keys::key_head;
 use crate::error::Result;
 
-/// Where sorted rows come from.
+/// A source of sorted rows.
 pub(super) enum Source {
     Spill(SpillCursor),
     Rows(SortedRows),
@@ -40,7 +40,7 @@ impl Source {
 
 struct Input {
     source: Source,
-    /// Later in the input: larger.
+    /// Greater for later input.
     age: usize,
 }
 
@@ -50,25 +50,27 @@ impl Input {
         keys.then_with(|| other.age.cmp(&one.age))
     }
 
-    /// The head of its key behind so many bytes, after it has moved. None: it has ended.
+    /// Advances, and returns the head of the next key behind its first `prefix` bytes. `None`: the
+    /// source is exhausted.
     fn move_on(&mut self, prefix: usize) -> Result<Option<u64>> {
         Ok(self.source.next_row()?.then(|| key_head(&self.source.row().0[prefix..])))
     }
 }
 
-/// The rows of all sources, in the order of keys, each key once.
+/// The rows of all sources in key order, each key once.
 pub(super) struct Merge {
     heap: CursorHeap<Box<Input>>,
     prefix: usize,
-    /// Whether the top one was given.
+    /// Whether the top row was returned.
     was_given: bool,
     given_key: Vec<u8>,
-    /// Rows that were given or passed over.
+    /// Rows that were returned or skipped.
     passed: u64,
 }
 
 impl Merge {
-    /// Sources in the order of the input. Requires: all keys begin with the same `prefix` bytes.
+    /// Creates a merge of sources in the order of the input. Requires: all keys share their first
+    /// `prefix` bytes.
     pub(super) fn new(sources: Vec<Source>, prefix: usize) -> Result<Merge> {
         let mut heap = CursorHeap::new(Ordering::Less);
         for (age, source) in sources.into_iter().enumerate() {
@@ -80,7 +82,7 @@ impl Merge {
         Ok(Merge { heap, prefix, was_given: false, given_key: Vec::new(), passed: 0 })
     }
 
-    /// The next row. None: there is none. After an error it cannot go on.
+    /// Returns the next row. `None`: there are no more. After an error the merge is unusable.
     pub(super) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         if std::mem::replace(&mut self.was_given, true) {
             self.pass_given()?;
@@ -88,12 +90,12 @@ impl Merge {
         Ok(self.heap.top().map(|input| input.source.row()))
     }
 
-    /// Rows that were given or passed over so far.
+    /// The number of rows that were returned or skipped so far.
     pub(super) fn passed(&self) -> u64 {
         self.passed
     }
 
-    /// Moves behind all rows with the key that was given.
+    /// Skips all rows with the key that was returned.
     fn pass_given(&mut self) -> Result<()> {
         let given_head = self.heap.top_head();
         let Some(input) = self.heap.top() else { return Ok(()) };
@@ -108,7 +110,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Requires: there is a top one.
+    /// Requires: the heap is not empty.
     fn pass_top(&mut self) -> Result<()> {
         let prefix = self.prefix;
         let head = self.heap.top_mut().expect("it is there").move_on(prefix)?;

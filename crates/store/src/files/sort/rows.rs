@@ -1,45 +1,45 @@
-//! Rows in memory, on their way to be sorted.
+//! Rows in memory, to be sorted.
 //! ```text
-//! chunk   | key's length u32 | value's u32 | key | value | ...    a row never crosses chunks
-//! index   (head of a key, place of its row), sorted               made when all rows are there
+//! chunk   | key length u32 | value length u32 | key | value | ...    a row never crosses chunks
+//! index   (head of a key, place of its row), sorted                  made when all rows are there
 //! ```
-//! Invariants: places ascend in the order of the input, so of rows with one key the one with the
-//! greatest place is the last. Chunks and index together take no more memory than was given, unless
-//! one row alone does.
+//! Invariants: places ascend in the order of the input. So of rows with the same key, the one with
+//! the greatest place is the last. Chunks and index together stay within the given memory, unless a
+//! single row exceeds it.
 
 use trommel_filters::prefetch_at;
 
 use crate::entries::keys::key_head;
 
-/// What stands before key and value.
+/// Bytes of the lengths before key and value.
 const LENGTHS_BYTES: usize = 8;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 const CHUNK_BYTES_MIN: usize = 1 << 10;
-/// So many rows before it is read a row's memory is asked for.
+/// A row's memory is prefetched this many rows before it is read.
 const ROWS_AHEAD: usize = 8;
 
-/// The number of a chunk, and where in it a row begins.
+/// The place of a row: the number of its chunk, and its offset there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     chunk: u32,
     at: u32,
 }
 
-/// A row of the index: the head of its key, and where it is.
+/// An index entry: the head of a row's key, and its place.
 type Indexed = (u64, Place);
 
-/// Rows in the order in which they came.
+/// Rows in the order of arrival.
 pub(super) struct Rows {
     memory_bytes: usize,
     chunk_bytes: usize,
     chunks: Vec<Vec<u8>>,
-    /// Room of all chunks.
+    /// Total capacity of all chunks.
     room_bytes: usize,
     len: usize,
 }
 
 impl Rows {
-    /// For so many bytes of memory.
+    /// Creates a buffer of `memory_bytes` bytes.
     pub(super) fn new(memory_bytes: usize) -> Self {
         let chunk_bytes = (memory_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         Rows { memory_bytes, chunk_bytes, chunks: Vec::new(), room_bytes: 0, len: 0 }
@@ -49,7 +49,7 @@ impl Rows {
         self.len
     }
 
-    /// Whether this row can be added. The first one always can.
+    /// Whether this row can be added. The first row always can.
     pub(super) fn has_room(&self, key: &[u8], value: &[u8]) -> bool {
         let bytes = row_bytes(key, value);
         let more = if self.fits_last(bytes) { 0 } else { self.chunk_bytes.max(bytes) };
@@ -57,7 +57,7 @@ impl Rows {
         self.len == 0 || self.room_bytes + more + index_bytes <= self.memory_bytes
     }
 
-    /// Adds a row. Requires: it has room, and its lengths are those that a store takes.
+    /// Adds a row. Requires: it has room, and a store accepts its lengths.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
         let bytes = row_bytes(key, value);
         if !self.fits_last(bytes) {
@@ -77,13 +77,13 @@ impl Rows {
         self.chunks.last().is_some_and(|chunk| chunk.capacity() - chunk.len() >= bytes)
     }
 
-    /// Forgets all rows.
+    /// Removes all rows.
     pub(super) fn clear(&mut self) {
         (self.room_bytes, self.len) = (0, 0);
         self.chunks.clear();
     }
 
-    /// Requires: a row is there.
+    /// Requires: a row is at `place`.
     #[inline]
     fn row(&self, place: Place) -> (&[u8], &[u8]) {
         let row = &self.chunks[place.chunk as usize][place.at as usize..];
@@ -96,8 +96,8 @@ impl Rows {
         (key, &rest[..length(4)])
     }
 
-    /// All rows, with the heads of their keys behind the first `prefix` bytes, in the order of
-    /// keys, and of places for rows with one key.
+    /// Builds the index, sorted by key and, for rows with the same key, by place. Heads are those
+    /// of the keys behind their first `prefix` bytes.
     fn index(&self, prefix: usize) -> Vec<Indexed> {
         let mut index = Vec::with_capacity(self.len);
         for (number, chunk) in self.chunks.iter().enumerate() {
@@ -124,27 +124,27 @@ fn row_bytes(key: &[u8], value: &[u8]) -> usize {
     LENGTHS_BYTES + key.len() + value.len()
 }
 
-/// A walk over rows in the order of keys, of those with one key the last one.
+/// Iterates over rows in key order. Of rows with the same key it returns only the last.
 pub(super) struct SortedRows {
     rows: Rows,
     index: Vec<Indexed>,
-    /// The place in the index of the present row, plus one; 0: before the first.
+    /// The index of the current row plus one. 0: before the first.
     next: usize,
 }
 
 impl SortedRows {
-    /// Before the first row. Requires: all keys begin with the same `prefix` bytes.
+    /// Positions before the first row. Requires: all keys share their first `prefix` bytes.
     pub(super) fn new(rows: Rows, prefix: usize) -> Self {
         let index = rows.index(prefix);
         SortedRows { rows, index, next: 0 }
     }
 
-    /// The rows, in no order.
+    /// Returns the rows, not sorted.
     pub(super) fn into_rows(self) -> Rows {
         self.rows
     }
 
-    /// To the next row. False: there is none.
+    /// Moves to the next row. False: there is none.
     pub(super) fn next_row(&mut self) -> bool {
         self.next += 1;
         while self.next < self.index.len() && self.is_replaced(self.next - 1) {
@@ -157,13 +157,13 @@ impl SortedRows {
         self.next <= self.index.len()
     }
 
-    /// Whether the row after this one has the same key. Requires: there is one.
+    /// Whether the next row has the same key. Requires: there is a next row.
     fn is_replaced(&self, at: usize) -> bool {
         let ((head, place), (next_head, next)) = (self.index[at], self.index[at + 1]);
         head == next_head && self.rows.row(place).0 == self.rows.row(next).0
     }
 
-    /// Key and value. Requires: at a row.
+    /// Returns key and value. Requires: at a row.
     pub(super) fn row(&self) -> (&[u8], &[u8]) {
         self.rows.row(self.index[self.next - 1].1)
     }

@@ -1,11 +1,11 @@
-//! Sorted rows that had no room in memory: a file without a name.
+//! A spill: an unnamed file of sorted rows that did not fit into memory.
 //! ```text
-//! block   body's length u32 | checksum of what follows u32 | form u8 | body (compression.rs)
+//! block   length of the body u32 | checksum of what follows u32 | form u8 | body (compression.rs)
 //! body    rows: key and value, each with its length as a varint
 //! ```
-//! Invariants: the name is removed as soon as the file is open, so that a killed process leaves
-//! nothing; where the system cannot do that, with the last use of the file. Only the process that
-//! wrote a file reads it: its format has no version. A row never crosses blocks.
+//! Invariants: the name is removed as soon as the file is open, so a killed process leaves nothing.
+//! Where the system cannot do that, it is removed after the last use of the file. Only the process
+//! that wrote a file reads it, so its format has no version. A row never crosses blocks.
 
 use std::path::PathBuf;
 
@@ -22,27 +22,27 @@ use crate::sync::Arc;
 
 const HEAD_BYTES: usize = 9;
 const FORM_AT: usize = 8;
-/// Longer blocks, of one long value, are written as they are.
+/// Longer blocks, which have one long value, are not compressed.
 const PACKED_BYTES_MAX: usize = 4 << 20;
-/// After a block that did not shrink so many are written as they are.
+/// After a block that did not shrink, this many are written uncompressed.
 const BLOCKS_UNTRIED: u32 = 31;
-/// The longest body of a block, whatever its size was to be.
+/// The maximum length of a block's body, whatever its target size.
 const BODY_BYTES_MAX: u64 = (KEY_BYTES_MAX + VALUE_BYTES_MAX + PACKED_BYTES_MAX) as u64;
 
-/// How much is written and read at once.
+/// Sizes of blocks and of reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpillShape {
-    /// A block ends with the row that reaches so many bytes. Requires: at most
-    /// `PACKED_BYTES_MAX` - 32.
+    /// A block ends with the row that reaches this many bytes. Requires: 32 bytes less than
+    /// `PACKED_BYTES_MAX`, or fewer.
     pub(super) block_bytes: usize,
-    /// Bytes of one write or read, about.
+    /// Bytes per write or read, about.
     pub(super) window_bytes: usize,
 }
 
-/// Where files of a sort are made.
+/// Where the files of a sort are created.
 pub(super) struct SpillPlace {
     pub(super) folder: OpenFolder,
-    /// Gives each number once.
+    /// Returns each number once.
     pub(super) new_number: Box<dyn Fn() -> u64>,
     pub(super) shape: SpillShape,
 }
@@ -74,21 +74,21 @@ pub(super) struct Spill {
     path: PathBuf,
     file: Arc<dyn ReadAt>,
     _named: Named,
-    /// Its length.
+    /// The file's length.
     pub(super) bytes: u64,
     pub(super) rows: u64,
 }
 
-/// Writes rows that ascend.
+/// Writes rows in ascending order.
 pub(super) struct SpillWriter {
     path: PathBuf,
-    // Closed before the name is removed for good: some systems need that.
+    // Closed before the last attempt to remove the name, as some systems require.
     out: Box<dyn Append>,
     file: Arc<dyn ReadAt>,
     named: Named,
     shape: SpillShape,
     packer: Packer,
-    /// Blocks that are not packed, whatever they hold.
+    /// Number of blocks still to be written without an attempt to compress them.
     untried: u32,
     block: Vec<u8>,
     /// Whole blocks that are not written yet.
@@ -103,7 +103,7 @@ impl SpillWriter {
         let (name, out) = loop {
             let name = spill_name((place.new_number)());
             match folder.create(&name) {
-                // Another store's sort is in the same folder.
+                // The sort of another store uses the same folder.
                 Err(error) if error.is_name_taken() => {}
                 created => break (name, created?),
             }
@@ -127,7 +127,7 @@ impl SpillWriter {
         })
     }
 
-    /// Adds a row. Requires: its key is behind the one before.
+    /// Adds a row. Requires: its key is greater than that of the previous row.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         for part in [key, value] {
             push_varint(part.len(), &mut self.block);
@@ -179,7 +179,7 @@ impl SpillWriter {
     }
 }
 
-/// The form of what is not packed.
+/// The form of an uncompressed block.
 const PLAIN: u8 = 0;
 
 fn push_varint(mut value: usize, out: &mut Vec<u8>) {
@@ -190,24 +190,24 @@ fn push_varint(mut value: usize, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// A walk over the rows of a file.
+/// Iterates over the rows of a file.
 pub(super) struct SpillCursor {
     spill: Spill,
     window_bytes: usize,
-    /// A part of the file; what is before `taken` was read.
+    /// A part of the file. The bytes before `taken` are consumed.
     window: Vec<u8>,
     taken: usize,
-    /// Where in the file the window ends.
+    /// The file offset of the window's end.
     read: u64,
     block: Vec<u8>,
-    /// Where in the block the next row begins, and the present row's key and value end.
+    /// In the block: the start of the next row, and the bounds of the current row's key and value.
     next: usize,
     key: (usize, usize),
     value: usize,
 }
 
 impl SpillCursor {
-    /// Before the first row.
+    /// Positions before the first row.
     pub(super) fn new(spill: Spill, shape: SpillShape) -> Self {
         SpillCursor {
             spill,
@@ -222,7 +222,7 @@ impl SpillCursor {
         }
     }
 
-    /// To the next row. False: there is none.
+    /// Moves to the next row. False: there is none.
     pub(super) fn next_row(&mut self) -> Result<bool> {
         if self.next == self.block.len() && !self.next_block()? {
             return Ok(false);
@@ -239,13 +239,13 @@ impl SpillCursor {
         Ok(true)
     }
 
-    /// Key and value. Requires: at a row.
+    /// Returns key and value. Requires: at a row.
     #[inline]
     pub(super) fn row(&self) -> (&[u8], &[u8]) {
         (&self.block[self.key.0..self.key.1], &self.block[self.value..self.next])
     }
 
-    /// Reads a block. False: the file ends.
+    /// Reads the next block. False: the file ends.
     fn next_block(&mut self) -> Result<bool> {
         (self.next, self.key, self.value) = (0, (0, 0), 0);
         self.block.clear();
@@ -272,7 +272,7 @@ impl SpillCursor {
         Ok(!self.block.is_empty())
     }
 
-    /// The next bytes of the file, so many.
+    /// Returns the next `bytes` bytes of the file.
     fn ahead(&mut self, bytes: usize) -> Result<&[u8]> {
         let has = self.window.len() - self.taken;
         if has < bytes {
@@ -288,7 +288,7 @@ impl SpillCursor {
             let read = self.spill.file.read_at(self.read, &mut self.window[has..]);
             read.map_err(Error::io(&self.spill.path))?;
             self.read += more as u64;
-            // It says nothing of the read.
+            // An error here does not affect the read.
             let _ = self.spill.file.will_read(self.read, self.window_bytes as u64);
         }
         Ok(&self.window[self.taken..][..bytes])

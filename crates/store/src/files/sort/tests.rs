@@ -1,4 +1,4 @@
-//! A sort is held to a map, with so little memory that every row goes through several files.
+//! Tests of sorting against a map, with so little memory that every row goes through several files.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ fn disk() -> Memory {
     disk
 }
 
-/// Sorts rows with so much memory.
+/// Sorts rows with `memory_bytes` bytes of memory.
 fn sort(disk: &Memory, memory_bytes: usize, rows: &[Row]) -> Result<Vec<Row>> {
     let next = AtomicU64::new(1);
     let new_number = move || next.fetch_add(1, Ordering::Relaxed);
@@ -54,7 +54,7 @@ fn any_rows(count_max: usize) -> impl Strategy<Value = Vec<Row>> {
     })
 }
 
-/// Rows of which none has another's key, in no order.
+/// Rows with distinct keys, unsorted.
 fn rows(count: u64) -> Vec<Row> {
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec();
     (0..count).map(|n| (key(n), n.to_le_bytes().repeat(3))).collect()
@@ -77,7 +77,7 @@ proptest! {
 fn many_files_become_few_before_too_many_are_open() {
     let (disk, rows) = (disk(), rows(60_000));
     assert_eq!(sort(&disk, 64 << 10, &rows).expect("sorts"), expected(&rows));
-    // Ten may be read, and one is written, which has two handles. Each name was removed at once.
+    // Ten files may be read, and one is written with two handles. Each name was removed at once.
     let handles = disk.handles();
     assert_eq!((handles.most, handles.open), (12, 0));
     assert!(disk.list(Path::new(FOLDER)).expect("lists").is_empty());
@@ -88,7 +88,7 @@ fn what_has_room_in_memory_goes_through_no_file() {
     let (disk, rows) = (disk(), rows(5_000));
     let before = disk.operations();
     assert_eq!(sort(&disk, 1 << 20, &rows).expect("sorts"), expected(&rows));
-    // The folder was opened.
+    // Only the folder was opened.
     assert_eq!(disk.operations() - before, 1);
     assert_eq!(sort(&disk, 1 << 20, &[]).expect("sorts"), []);
 }
@@ -96,7 +96,7 @@ fn what_has_room_in_memory_goes_through_no_file() {
 #[test]
 fn long_values_go_through_memory_of_any_size() {
     let disk = disk();
-    // More than a block may pack, and some that shrink.
+    // Longer than a block that is compressed, and some that shrink.
     let lengths = [0, 100, 5 << 20, 1, 70_000, 3 << 20, 2_000, 5 << 20];
     let value = |(at, len): (usize, usize)| match at % 2 {
         0 => vec![at as u8; len],
@@ -138,7 +138,7 @@ fn whatever_fails_no_file_is_left() {
             disk.mend();
             let case = format!("{after} {kind:?} {lasts}");
             match sorted {
-                // A name that could not be removed at first, or a disk that is full too late.
+                // The name could not be removed at first, or the disk was full too late.
                 Ok(sorted) => assert!(sorted == expected(&rows), "{case}"),
                 Err(Error::Io { path, .. }) => assert!(path.starts_with(FOLDER), "{case}"),
                 Err(error) => panic!("{case}: {error}"),
@@ -150,7 +150,7 @@ fn whatever_fails_no_file_is_left() {
     }
 }
 
-/// Each byte of a file that a disk has changed is noticed.
+/// Every byte that a disk changes in a file is detected.
 #[test]
 fn damage_is_told_with_file_and_place() {
     let shape = SpillShape { block_bytes: 256, window_bytes: 1024 };
@@ -161,7 +161,7 @@ fn damage_is_told_with_file_and_place() {
     rows.sort();
     let len = Cell::new(0);
     let written = |flip: Option<u64>| -> Result<Vec<Row>> {
-        // The name is kept, so that the file can be reached.
+        // The name is kept, so that the test can reach the file.
         disk.fail_at(2, Fault::Io);
         let mut writer = SpillWriter::create(&place())?;
         rows.iter().try_for_each(|(key, value)| writer.add(key, value))?;

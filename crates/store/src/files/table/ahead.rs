@@ -1,4 +1,4 @@
-//! Blocks for a cursor that goes from one to the next: read in chunks, ahead of the cursor.
+//! Read-ahead of a table cursor that moves from block to block.
 //! ```text
 //! cursor    | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | ...
 //! reads      [7] [8   9] [10   11   12   13] [14  ...      each chunk has twice as many blocks
@@ -6,13 +6,13 @@
 //! then, and for a walk over the whole table:
 //!            the cursor is in [ a chunk ], and the disk reads [ the next ]
 //! ```
-//! A cursor that goes from block to block, either way, gets them in chunks of limited size. A
+//! A cursor that moves sequentially, in either direction, gets blocks in chunks of limited size. A
 //! cursor that jumps begins anew with a single block. So a seek reads what it needs, and a merge or
-//! a long scan has few, large reads. When chunks have reached their limit, the next one is
-//! requested when the cursor enters one: at most two of them are in memory.
+//! a long scan does few, large reads. Once chunks have reached their limit, the next one is
+//! requested when the cursor enters one. So at most two chunks are in memory.
 //!
-//! Invariant: a block of a chunk is checked, counted and cached when the cursor reaches it, as if
-//! it were read then. An error is also reported then.
+//! Invariant: a block of a chunk is checked, counted and cached only when the cursor reaches it.
+//! Errors are reported then, too.
 
 use std::ops::Range;
 
@@ -23,33 +23,33 @@ use crate::error::{Error, Result};
 use crate::storage::read_queue::{ReadBuffer, ReadQueue};
 use crate::sync::Arc;
 
-/// The most that one chunk has.
+/// Maximum bytes of a chunk.
 const CHUNK_BYTES: u64 = 512 << 10;
 
-/// What a cursor has read of a table ahead.
+/// The read-ahead state of one cursor over one table.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    /// None: nothing was read yet, or reading failed.
+    /// `None`: nothing was read yet, or a read failed.
     here: Option<Chunk>,
     coming: Option<Coming>,
-    /// The last block that was asked for, and how the cursor came there.
+    /// The last block that the cursor came to. `way` is how it came there.
     last: Option<usize>,
     way: Way,
-    /// Blocks of the last chunk.
+    /// Target number of blocks in the last chunk.
     window: usize,
-    /// Some: of these blocks, it comes to one after the other.
+    /// `Some`: the cursor visits all of these blocks in sequence.
     all_of: Option<Range<usize>>,
 }
 
-/// Blocks that lie beside each other, as they are on disk.
+/// Neighbouring blocks, as they are on disk.
 struct Chunk {
     blocks: Range<usize>,
-    /// Where in the file it begins.
+    /// The file offset of the chunk.
     offset: u64,
     bytes: ReadBuffer,
 }
 
-/// A chunk that is being read, alone in its queue. Dropped, it is forgotten.
+/// A chunk that is being read, in a queue of its own. Dropping it abandons the read.
 struct Coming {
     blocks: Range<usize>,
     reads: Box<dyn ReadQueue>,
@@ -65,12 +65,12 @@ enum Way {
 }
 
 impl Ahead {
-    /// For a cursor that comes to all of these blocks, one after the other.
+    /// Prepares for a cursor that visits all of these blocks in sequence.
     pub(crate) fn all_of(blocks: Range<usize>) -> Self {
         Ahead { all_of: Some(blocks), ..Ahead::default() }
     }
 
-    /// The cursor comes to this block.
+    /// Records that the cursor comes to this block.
     fn come_to(&mut self, number: usize) {
         let way = match self.last {
             Some(last) if last + 1 == number => Way::Up,
@@ -89,8 +89,8 @@ impl Ahead {
 }
 
 impl Table {
-    /// A block that a cursor comes to, from the cache, from what it has read ahead, or from the
-    /// disk. Requires: there is such a block; `ahead` is of one cursor over this table.
+    /// Returns a block for a cursor: from the cache, from its read-ahead, or from the disk.
+    /// Requires: the block exists, and `ahead` belongs to a single cursor over this table.
     pub(crate) fn block_ahead(
         &self,
         number: usize,
@@ -121,8 +121,8 @@ impl Table {
         Ok(block)
     }
 
-    /// The chunk with a block, which begins with it unless it was asked for before; asks for the
-    /// one after it if that pays.
+    /// Returns the chunk that contains a block: the requested one, or else one that begins with the
+    /// block. Requests the following chunk if that pays.
     #[cold]
     fn next_chunk(&self, number: usize, ahead: &mut Ahead) -> Result<Chunk> {
         let coming = ahead.coming.take().filter(|coming| coming.blocks.contains(&number));
@@ -142,7 +142,7 @@ impl Table {
             }
         };
         let (blocks, bytes) = match read {
-            // The file ends too early: blocks before its end are there.
+            // The file ends too early, but blocks before its end may be readable.
             Err(Error::Corrupt { .. }) if blocks.len() > 1 => {
                 let (offset, len) = self.index.block(number);
                 (number..number + 1, self.opened.read(offset, len)?)
@@ -157,7 +157,7 @@ impl Table {
         Ok(Chunk { blocks, offset, bytes })
     }
 
-    /// Asks for the chunk after one that could not have been larger.
+    /// Requests the next chunk if the limit of bytes, not the window, ended this one.
     fn ask_for_next(&self, blocks: &Range<usize>, ahead: &mut Ahead) {
         let next = match ahead.way {
             _ if blocks.len() >= ahead.window => None,
@@ -176,16 +176,16 @@ impl Table {
         ahead.coming = Some(Coming { blocks, reads });
     }
 
-    /// Where in the file blocks begin, and how long they are together. Requires: there are such
-    /// blocks, one at least.
+    /// Returns offset and total length of blocks in the file. Requires: they exist, and there is at
+    /// least one.
     fn span_of(&self, blocks: &Range<usize>) -> (u64, u64) {
         let (offset, _) = self.index.block(blocks.start);
         let (last, last_len) = self.index.block(blocks.end - 1);
         (offset, last + last_len - offset)
     }
 
-    /// Blocks from `number` on, the way that a cursor goes: at most its window, and not too many
-    /// bytes.
+    /// Returns the blocks of a chunk from `number` on, in the cursor's direction, within the limits
+    /// of window and bytes.
     fn chunk(&self, number: usize, ahead: &Ahead) -> Range<usize> {
         let (at, len) = self.index.block(number);
         let fits = |other: usize| {

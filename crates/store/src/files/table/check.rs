@@ -1,9 +1,9 @@
-//! Whether a table's entries are what its index and its properties say.
+//! Verifies a table: its entries must match its index, its properties and its filters.
 //! ```text
 //! block by block:  order, bounds, separators, filter
-//! end:             counts against properties, the file's own end
+//! end:             counts against properties, the end of the file
 //! ```
-//! Invariant: it looks at every entry once, in the order of the file.
+//! Invariant: it visits every entry once, in the order of the file.
 
 use trommel_filters::{HashUse, KeyRange, LowerBound, UpperBound, hash_key};
 
@@ -20,10 +20,10 @@ use crate::files::table::format::{Properties, is_filter_tag};
 use crate::files::table::named_values::NamedValues;
 
 impl Table {
-    /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
-    /// counts, and that the filter knows every key.
+    /// Reads the whole file again. Checks every checksum, the order of entries, the index and the
+    /// counts, and that no filter denies a key.
     pub(crate) fn verify(&self) -> error::Result<()> {
-        // A filter comes last: damage to it must not hide damage to entries.
+        // Filters come last: damage to one must not hide damage to entries.
         let others = self.sections.iter().filter(|section| !is_filter_tag(section.tag));
         for section in others {
             self.opened.section(section)?;
@@ -45,8 +45,8 @@ impl Table {
         wrong_hashes.and(damage)
     }
 
-    /// The filters that can be read, whether they are in use or not, and what is wrong with the
-    /// first that cannot.
+    /// Loads all readable filters, in use or not. Also returns the error of the first unreadable
+    /// one.
     fn load_filters(&self) -> (Vec<TableFilter>, error::Result<()>) {
         let (mut filters, mut damage) = (Vec::new(), Ok(()));
         for at in FilterSection::all(&self.opened, &self.sections) {
@@ -59,7 +59,8 @@ impl Table {
         (filters, damage)
     }
 
-    /// Whether the file ends as it did when it was opened: the next opening finds all else by that.
+    /// Checks that the file's end is unchanged since the opening. The next opening finds everything
+    /// else from there.
     pub(super) fn check_end_of_file(&self) -> error::Result<()> {
         let opened = &self.opened;
         let size = opened.bytes.size().map_err(|error| opened.failed(0, error))?;
@@ -80,7 +81,7 @@ pub(super) struct Check {
     seen: Properties,
     values: NamedValues,
     last_sequence: Sequence,
-    /// Of the keys that are still to come, if the table has hashes.
+    /// Hashes of the keys still to come, if the table has hashes.
     hashes: Option<std::vec::IntoIter<u64>>,
 }
 
@@ -90,8 +91,8 @@ fn require(holds: bool, what: Wrong) -> Result<(), Wrong> {
     if holds { Ok(()) } else { Err(what) }
 }
 
-/// Whether each key shares with the one before all that they have in common, or nothing. A search
-/// relies on that: otherwise it would miss entries that a scan finds.
+/// Whether each key shares its whole common prefix with the previous key, or nothing. Searches rely
+/// on that; otherwise they would miss entries that a scan finds.
 fn shares_all(block: &Block) -> bool {
     let (mut key, mut place) = (Vec::new(), block.first());
     while let Some(entry) = block.entry_at(place) {
@@ -107,9 +108,8 @@ fn shares_all(block: &Block) -> bool {
     true
 }
 
-/// Whether a filter never denies a key. It is asked for the key, for its count, for ranges around
-/// it, and where the table goes on from some key. `before`: the key that the table has before it,
-/// if it has one.
+/// Whether a filter never denies a key. Asks it for the key, for its count, for ranges around it,
+/// and for bounds on both sides. `before` is the previous key of the table, if there is one.
 fn knows(filter: &TableFilter, before: Option<&[u8]>, key: &[u8]) -> bool {
     let below = just_below(key).filter(|below| before.is_none_or(|before| before < &below[..]));
     let (from, after) = (before.map(successor), successor(key));
@@ -126,15 +126,15 @@ fn knows(filter: &TableFilter, before: Option<&[u8]>, key: &[u8]) -> bool {
         && goes_back(filter, &after, key)
 }
 
-/// A key that is less than `key`, but not by much. None: there is none.
+/// Returns a key slightly less than `key`. `None`: there is none.
 fn just_below(key: &[u8]) -> Option<Vec<u8>> {
     let (&last, head) = key.split_last()?;
     let less = last.checked_sub(1).map(|less| [less, 0xff]);
     Some([head, less.as_ref().map_or(&[][..], |end| &end[..])].concat())
 }
 
-/// Whether the filter has the table go on from `lower` no later than with `key`, which is the
-/// table's first from there on.
+/// Whether the filter's lower bound for `lower` admits `key`, the table's first key from `lower`
+/// on.
 fn goes_on(filter: &TableFilter, lower: &[u8], key: &[u8]) -> bool {
     match filter.lower_bound(lower) {
         None => true,
@@ -143,7 +143,7 @@ fn goes_on(filter: &TableFilter, lower: &[u8], key: &[u8]) -> bool {
     }
 }
 
-/// Whether the filter has the table go on from `upper` towards its start no later than with `key`.
+/// Whether the filter's upper bound for `upper` admits `key`.
 fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
     match filter.upper_bound(upper) {
         None => true,
@@ -153,8 +153,7 @@ fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
 }
 
 impl Check {
-    /// Nothing was seen of the file yet. Every key is to be known to all `filters`, and to have its
-    /// hash among `hashes`.
+    /// Begins a check. Every key must be known to all `filters`, and have its hash among `hashes`.
     pub(super) fn new(
         said: &Properties,
         filters: Vec<TableFilter>,
@@ -166,7 +165,7 @@ impl Check {
         Check { filters, seen, values, last_sequence: Sequence::default(), hashes }
     }
 
-    /// The key that came last.
+    /// The last key so far.
     fn last_key(&self) -> Option<&[u8]> {
         (self.seen.entries > 0).then_some(&self.seen.last_key[..])
     }
@@ -190,7 +189,7 @@ impl Check {
         Ok(())
     }
 
-    /// A key is looked for in the block where it begins, and in those that it continues in.
+    /// A key must be found in the block where it begins, and in those that continue it.
     fn block_start(&self, table: &Table, number: usize, key: &[u8]) -> Result<(), Wrong> {
         let same_key = self.last_key() == Some(key);
         let continues = table.index.fences.continues(number, key);

@@ -1,10 +1,10 @@
 //! A cursor over a table, one block at a time.
 //! ```text
-//! seek -> fences -> block -> entry        next past the block's end -> the block after, its first
-//! bounds          keys before the first and behind the last one of a trimmed table are passed over
+//! seek -> fences -> block -> entry        next past the block's end -> first of the next block
+//! bounds          of a trimmed table, keys before the first and behind the last are skipped
 //! ```
-//! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry
-//! beyond its bounds.
+//! Invariant: it holds only its current block, whose number is `number`. It is never at an entry
+//! outside of its bounds.
 
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::cursor::{Cursor, Reads};
@@ -21,19 +21,20 @@ use crate::sync::Arc;
 pub(crate) struct TableCursor {
     table: Arc<Table>,
     number: usize,
-    /// None: no block was read yet, or reading one failed.
+    /// `None`: no block was read yet, or a read failed.
     place: Option<BlockCursor>,
     fill_cache: bool,
     ahead: Ahead,
-    /// Some: it reads none, but ends where it needs one that is neither here nor in the cache.
+    /// `Some`: the cursor reads no block, and fails if it needs one that is neither here nor
+    /// cached.
     blocks: Option<Arc<Fetched>>,
-    /// Which of the table's keys belong to the tree. None: all.
+    /// The keys that belong to the tree. `None`: all.
     bounds: Option<Arc<KeyBounds>>,
     reads: Reads,
 }
 
 impl Table {
-    /// A cursor at no entry. The blocks that it reads are kept in the cache.
+    /// Returns a cursor at no entry. It caches the blocks that it reads.
     pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
         TableCursor {
             table: Arc::clone(self),
@@ -49,22 +50,23 @@ impl Table {
 }
 
 impl TableCursor {
-    /// With no keys but those within the bounds.
+    /// Restricts the cursor to keys within the bounds.
     #[must_use]
     pub(crate) fn within(mut self, bounds: Option<&Arc<KeyBounds>>) -> Self {
         self.bounds = bounds.cloned();
         self
     }
 
-    /// Whether the blocks that it reads are kept in the cache: not if each is read but once.
+    /// Sets whether the cursor caches the blocks that it reads. Do not cache blocks that are read
+    /// once.
     #[must_use]
     pub(crate) fn fill_cache(mut self, fill_cache: bool) -> Self {
         self.fill_cache = fill_cache;
         self
     }
 
-    /// For a walk from its first entry to its last: reads in large chunks from the start, and keeps
-    /// none of them in the cache.
+    /// Prepares for a walk from the first entry to the last. It reads large chunks from the start,
+    /// and caches none of them.
     #[must_use]
     pub(crate) fn end_to_end(mut self) -> Self {
         let (table, end) = (&self.table, self.table.block_count());
@@ -77,7 +79,7 @@ impl TableCursor {
         self.fill_cache(false)
     }
 
-    /// With blocks that were read for it; it reads no others.
+    /// Restricts the cursor to blocks that were fetched for it, and cached ones.
     #[must_use]
     pub(crate) fn with_blocks(mut self, blocks: Option<Arc<Fetched>>) -> Self {
         self.blocks = blocks;
@@ -90,12 +92,13 @@ impl TableCursor {
         self.place.as_ref().is_some_and(BlockCursor::is_at_entry)
     }
 
-    /// Whether the table has no entries, but deleted ranges alone: there is no place to go to.
+    /// Whether the table has only range tombstones. Then there is no entry to move to.
     fn is_empty(&self) -> bool {
         self.table.block_count() == 0
     }
 
-    /// The cursor of block `number`, wherever in it. The block at hand is not read again.
+    /// Returns the cursor within block `number`, wherever it is. Does not read the current block
+    /// again.
     fn load(&mut self, number: usize) -> Result<&mut BlockCursor> {
         let at_hand = self.place.take();
         let place = match at_hand {
@@ -119,7 +122,7 @@ impl TableCursor {
         Ok(self.place.insert(place))
     }
 
-    /// Past an end, if it is at an entry beyond the bounds.
+    /// Moves past an end if the current entry is outside of the bounds.
     fn clip(&mut self) {
         if let Some(bounds) = &self.bounds
             && let Some(Entry { key, .. }) = self.entry()
@@ -129,13 +132,13 @@ impl TableCursor {
         }
     }
 
-    /// How many entries of the table come before the one that it is at. Requires: it is at one.
+    /// Returns the number of the table's entries before the current one. Requires: at an entry.
     pub(crate) fn rank(&self) -> u64 {
         let (before, _) = self.table.index.entries(self.number);
         before + self.place.as_ref().map_or(0, BlockCursor::nth)
     }
 
-    /// To the entry that so many come before. There is none: past the end.
+    /// Moves to the entry with this rank. If there is none, moves past the end.
     pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -146,7 +149,7 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Past the end of a block: to the first entry after it, if there is one within the bounds.
+    /// From past the end of a block, moves to the next entry, if there is one within the bounds.
     #[inline(never)]
     fn on_to_next_block(&mut self) -> Result<()> {
         if !self.is_at_entry() && self.number + 1 < self.table.block_count() {
@@ -156,7 +159,8 @@ impl TableCursor {
         Ok(())
     }
 
-    /// Past the start of a block: to the last entry before it, if there is one within the bounds.
+    /// From past the start of a block, moves to the previous entry, if there is one within the
+    /// bounds.
     fn back_to_block_before(&mut self) -> Result<()> {
         if !self.is_at_entry() && self.number > 0 {
             self.load(self.number - 1)?.seek_last();
@@ -177,8 +181,8 @@ impl Cursor for TableCursor {
         self.on_to_next_block()
     }
 
-    /// A key's entries may fill blocks. Of these, the last that begins with one before (key, at) is
-    /// found by halves.
+    /// A key's entries may fill several blocks. Bisects for the last of these that begins with an
+    /// entry before (key, at).
     fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
         if self.is_empty() {
             return Ok(());
@@ -224,7 +228,7 @@ impl Cursor for TableCursor {
     fn next(&mut self) -> Result<()> {
         let Some(place) = &mut self.place else { return Ok(()) };
         place.next();
-        // Most entries are in the block at hand, and of tables that are not trimmed.
+        // Most entries lie in the current block, and in tables that are not trimmed.
         match place.is_at_entry() && self.bounds.is_none() {
             true => Ok(()),
             false => self.on_to_next_block(),
@@ -242,8 +246,8 @@ impl Cursor for TableCursor {
         self.place.as_ref()?.entry()
     }
 
-    /// A key's entries go on from block to block where the fences say so, and never from table to
-    /// table.
+    /// A key's entries continue in the next block only where the fences say so, and never in the
+    /// next table.
     fn ends_key_and_block(&self) -> bool {
         let first = self.place.as_ref().filter(|place| place.is_first());
         let key = first.and_then(BlockCursor::entry).map(|entry| entry.key);

@@ -1,7 +1,7 @@
-//! A table's file: everything that is read of it is checked first.
+//! A table's file. Everything that is read from it is checked first.
 //! ```text
-//! tail  -> sections: index, properties, deleted ranges, filter      one checksum for each
-//! index -> blocks                                                   the same, of its place too
+//! tail  -> sections: index, properties, deleted ranges, filter    one checksum for each
+//! index -> blocks                                                 likewise, over the place too
 //! ```
 //! Invariants: everything returned has passed its checksum. Damage is an error with file and
 //! offset.
@@ -27,7 +27,7 @@ use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{ReadAt, hole_bytes_above};
 use crate::sync::Arc;
 
-/// How much of a section may be holes. Its memory must follow from what was written.
+/// Maximum bytes of holes in a section, so that memory is bounded by what was written.
 const HOLES_BYTES_MAX: u64 = 16 << 20;
 
 /// A file, with its number for checksums and its path for errors.
@@ -35,12 +35,12 @@ pub(super) struct CheckedFile {
     pub(super) file: u64,
     pub(super) path: PathBuf,
     pub(super) bytes: Arc<dyn ReadAt>,
-    /// What its blocks were packed with, if that was read.
+    /// The dictionary of its blocks, once it was read.
     pub(super) dictionary: Option<Dictionary>,
 }
 
 impl CheckedFile {
-    /// Nothing was read of it yet.
+    /// Wraps a file of which nothing was read yet.
     pub(super) fn new(file: u64, path: PathBuf, bytes: Arc<dyn ReadAt>) -> Self {
         CheckedFile { file, path, bytes, dictionary: None }
     }
@@ -49,11 +49,11 @@ impl CheckedFile {
         self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
     }
 
-    /// The error of a failed read at `offset`.
+    /// Returns the error of a failed read at `offset`.
     pub(super) fn failed(&self, offset: u64, error: std::io::Error) -> Error {
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
-            // Files are closed and reopened by their names.
+            // Files may be closed, and are reopened by their names.
             std::io::ErrorKind::NotFound => {
                 Error::needed(&self.path, "it was there when the store was opened")(error)
             }
@@ -71,7 +71,7 @@ impl CheckedFile {
         Error::corrupt(&self.path, offset, what)
     }
 
-    /// The error for damage within bytes that were read from `offset` on.
+    /// Returns the error for damage within bytes that were read from `offset` on.
     pub(super) fn damage(&self, offset: u64) -> impl FnOnce(Corrupt) -> Error {
         move |Corrupt { at, what }| self.corrupt(offset + at as u64, what)
     }
@@ -91,8 +91,8 @@ impl CheckedFile {
         Ok(bytes)
     }
 
-    /// Fails, before a section is given memory, if most of it was never written: a file may claim
-    /// any length.
+    /// Fails if most of a section was never written, since a file may claim any length. Called
+    /// before memory is allocated for the section.
     pub(super) fn believe(&self, section: &Section) -> Result<()> {
         let (offset, end) = (section.offset, section.offset + section.len);
         let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);
@@ -103,13 +103,13 @@ impl CheckedFile {
         Ok(())
     }
 
-    /// Reads and checks a block. Requires: the index has it.
+    /// Reads and checks a block. Requires: the index has the block.
     pub(super) fn block(&self, index: &Index, number: usize) -> Result<Block> {
         let (offset, len) = index.block(number);
         self.checked_block(index, number, &self.read(offset, len)?)
     }
 
-    /// A block of these bytes. Requires: the index has it.
+    /// Checks and decodes the bytes of a block. Requires: the index has the block.
     pub(super) fn checked_block(
         &self,
         index: &Index,
@@ -132,7 +132,7 @@ impl CheckedFile {
         Ok(block)
     }
 
-    /// Reads and checks the dictionary, for blocks that are read from then on.
+    /// Reads and checks the dictionary, for the blocks that are read afterwards.
     pub(super) fn read_dictionary(&mut self, sections: &[Section]) -> Result<()> {
         let Some(at) = find(sections, TAG_DICTIONARY) else { return Ok(()) };
         if at.len > DICTIONARY_BYTES_MAX as u64 {
@@ -152,7 +152,7 @@ impl CheckedFile {
         Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
     }
 
-    /// Reads the properties, and checks them by themselves. Also returns where they are.
+    /// Reads the properties, and checks them by themselves. Also returns their offset.
     pub(super) fn properties(&self, sections: &[Section]) -> Result<(Properties, u64)> {
         let missing = || self.corrupt(0, "no properties");
         let at @ &Section { offset, .. } = find(sections, TAG_PROPERTIES).ok_or_else(missing)?;
@@ -169,7 +169,7 @@ impl CheckedFile {
         Err(self.corrupt(0, what))
     }
 
-    /// Reads and checks the deleted ranges. Empty if there is no such section.
+    /// Reads and checks the range tombstones. Empty if there is no such section.
     pub(super) fn tombstones(&self, sections: &[Section]) -> Result<RangeTombstones> {
         let Some(at) = find(sections, TAG_TOMBSTONES) else {
             return Ok(RangeTombstones::default());
@@ -177,19 +177,20 @@ impl CheckedFile {
         RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
     }
 
-    /// Reads and checks which value files its entries refer to. Empty if there is no such section.
+    /// Reads and checks the list of value files. Empty if there is no such section.
     pub(super) fn values(&self, sections: &[Section]) -> Result<NamedValues> {
         let Some(at) = find(sections, TAG_VALUES) else { return Ok(NamedValues::default()) };
         NamedValues::decode(&self.section(at)?).map_err(self.damage(at.offset))
     }
 
-    /// Reads and checks of which tables a merge has made it. Empty if it does not say so.
+    /// Reads and checks the list of tables that it was merged from. Empty if there is no such
+    /// section.
     pub(super) fn made_of(&self, sections: &[Section]) -> Result<MadeOf> {
         let Some(at) = find(sections, TAG_MADE_OF) else { return Ok(MadeOf::default()) };
         MadeOf::decode(&self.section(at)?).map_err(self.damage(at.offset))
     }
 
-    /// Reads and checks the end of the file, which tells where the sections are.
+    /// Reads and checks the end of the file. Returns the sections.
     pub(super) fn sections(&self, size: u64) -> Result<Vec<Section>> {
         let no_tail = || self.corrupt(0, "a file too short for a table");
         let tail_at = size.checked_sub(TAIL_SIZE as u64).ok_or_else(no_tail)?;

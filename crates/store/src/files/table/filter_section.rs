@@ -1,10 +1,10 @@
-//! The sections of a table's file that are filters, and what kind each is of.
+//! The filter sections of a table's file, and their kinds.
 //! ```text
-//! tag 0x100 + n   | filter |     a kind with a tag: one byte sequence, from the section's start on
+//! tag 0x100 + n   | filter |     a kind with a tag: only the filter's bytes
 //! tag 0x100       | length u8 | name | filter |  a kind without one
 //! ```
-//! Invariant: a filter that is given out has passed its section's checksum and is of the kind that
-//! the section names. An unregistered kind is no damage: the table is read without it.
+//! Invariant: a filter that is returned has passed its section's checksum, and is of the kind that
+//! the section names. An unregistered kind is not damage: the table is read without it.
 
 use trommel_filters::{AlignedBytes, FilterKind};
 
@@ -20,12 +20,12 @@ use crate::plan::registry;
 /// A section with a filter.
 pub(super) struct FilterSection {
     pub(super) section: Section,
-    /// Of a kind without a tag. None in such a section: it cannot be read.
+    /// The name of a kind without a tag. `None` in such a section: the name is unreadable.
     name: Option<String>,
 }
 
 impl FilterSection {
-    /// Those of a file.
+    /// Returns the filter sections of a file.
     pub(super) fn all(opened: &CheckedFile, sections: &[Section]) -> Vec<FilterSection> {
         let filters = sections.iter().filter(|section| is_filter_tag(section.tag));
         filters.map(|&section| FilterSection::of(opened, section)).collect()
@@ -42,25 +42,24 @@ impl FilterSection {
         FilterSection { section, name: name.flatten() }
     }
 
-    /// Whether it is of this kind, by its tag or its name.
+    /// Whether the filter is of this kind, by its tag or its name.
     pub(super) fn is_of(&self, kind: &dyn FilterKind) -> bool {
         let same_name = || self.name.as_deref() == Some(kind.name());
         filter_tag(kind) == self.section.tag && (kind.tag().is_some() || same_name())
     }
 
-    /// Its kind, if that is known.
+    /// Returns the kind, if it is registered.
     pub(super) fn kind(&self) -> Option<&'static dyn FilterKind> {
         registry::filters().into_iter().find(|kind| self.is_of(*kind))
     }
 
-    /// Where the filter's bytes begin and how many there are. Requires: it is of this kind.
+    /// Returns offset and length of the filter's bytes. Requires: it is of this kind.
     pub(super) fn filter_bytes(&self, kind: &dyn FilterKind) -> (u64, u64) {
         let head = filter_head(kind).len() as u64;
         (self.section.offset + head, self.section.len - head)
     }
 
-    /// Reads the whole section and checks it against its checksum, then the filter. Requires: it is
-    /// of this kind.
+    /// Reads the section, and checks its checksum, then the filter. Requires: it is of this kind.
     pub(super) fn load(
         &self,
         opened: &CheckedFile,
@@ -68,7 +67,7 @@ impl FilterSection {
     ) -> Result<TableFilter> {
         let at = &self.section;
         opened.believe(at)?;
-        // Its length was checked against the file's.
+        // The length was checked against the file's.
         let beyond = || opened.corrupt(at.offset, "a filter beyond memory");
         let zeroed = usize::try_from(at.len).ok().and_then(AlignedBytes::try_zeroed);
         let mut bytes = zeroed.ok_or_else(beyond)?;
@@ -87,7 +86,7 @@ impl FilterSection {
         Ok(filter)
     }
 
-    /// What it is called where its kind is not known.
+    /// Names the filter if its kind is not registered.
     fn label(&self) -> String {
         match (&self.name, self.section.tag) {
             (Some(name), _) => name.clone(),
@@ -97,7 +96,7 @@ impl FilterSection {
     }
 }
 
-/// The name or the tag of the first filter whose kind is not known.
+/// Returns the name or the tag of the first filter whose kind is not registered.
 pub(super) fn unregistered(filters: &[FilterSection]) -> Option<String> {
     filters.iter().find(|filter| filter.kind().is_none()).map(FilterSection::label)
 }

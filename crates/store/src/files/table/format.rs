@@ -1,15 +1,15 @@
-//! What a table's file holds beside its data blocks, as bytes.
+//! The encoding of a table's file beside its data blocks.
 //! ```text
 //! file       data blocks | filter | deleted ranges | dictionary | index | properties |
 //!     section list | tail
 //! list       count u16 | (tag u16, flags u8, offset u64, length u64, checksum u32) ...
 //! tail       list length u32 | list checksum u32 | version u32 | tail checksum u32 | magic u64
-//! index      block count | (length, entry count, flags, shared, separator's end) ...
+//! index      block count | (length, entry count, flags, shared, rest of the separator) ...
 //! properties file | entries | deletes | raw bytes | least, greatest sequence | first key |
 //!     last key
 //! ```
-//! Invariant: the tail has its size, its checksum and its magic in every version, so that another
-//! version is told from damage. A section that is not known is skipped if it says that it may be.
+//! Invariant: the tail has the same size, checksum and magic in every version. So another version
+//! is distinguished from damage. A section with an unknown tag is skipped if it is marked optional.
 
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
@@ -25,40 +25,41 @@ use crate::plan::registry::FILTER_TAGS;
 
 type Result<T> = std::result::Result<T, Corrupt>;
 
-/// The newest version of the format. A table has the least that has what it needs.
+/// The newest version of the format. A table has the lowest version that suffices.
 pub(crate) const VERSION: u32 = 3;
-/// Without blocks that are packed with Zstandard.
+/// The version without blocks that are compressed with Zstandard.
 pub(crate) const VERSION_WITHOUT_ZSTD: u32 = 2;
-/// Those that are read.
+/// The readable versions.
 pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = VERSION_WITHOUT_ZSTD..=VERSION;
 const MAGIC: u64 = u64::from_le_bytes(*b"TRMLTBL\0");
 
 pub(crate) const TAG_INDEX: u16 = 1;
 pub(crate) const TAG_PROPERTIES: u16 = 2;
-/// A hash of each user key, from which a filter of the whole tree can be made again.
+/// A hash of each user key, from which a filter of the whole tree can be rebuilt.
 pub(crate) const TAG_HASHES: u16 = 3;
-/// Deletions of ranges of keys.
+/// Range tombstones.
 pub(crate) const TAG_TOMBSTONES: u16 = 4;
-/// What blocks that are packed with a dictionary need.
+/// The dictionary that blocks are compressed with.
 pub(crate) const TAG_DICTIONARY: u16 = 5;
-/// Value files, and their bytes that the table's entries refer to.
+/// Value files, and how many of their bytes the table's entries refer to.
 pub(crate) const TAG_VALUES: u16 = 6;
-/// What is read of every table that has it.
+/// The tags of the sections that opening a table reads, where they exist.
 pub(crate) const TAGS_READ: [u16; 5] =
     [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAG_DICTIONARY, TAG_VALUES];
-/// Which tables a merge has made it of, if it may have operands. Optional: repairs read it.
+/// The tables that a merge made this one of, if it may have operands. Optional; repairs read it.
 pub(crate) const TAG_MADE_OF: u16 = 7;
-/// A filter's section has its kind's tag on top of this. A kind without a tag has this one, and its
-/// name before the filter's bytes.
+/// The tag of a filter's section is this plus the tag of its kind. A kind without a tag has just
+/// this one, and its name before the filter's bytes.
 pub(crate) const TAG_FILTERS: u16 = 0x100;
 const _: () = assert!(*FILTER_TAGS.start() > 0 && *FILTER_TAGS.end() == u16::MAX - TAG_FILTERS);
 
-/// The tag of the section of a filter.
+/// Returns the tag of the section for this kind of filter.
 pub(crate) fn filter_tag(kind: &dyn FilterKind) -> u16 {
     TAG_FILTERS + kind.tag().unwrap_or(0)
 }
 
-/// What comes before a filter's bytes in its section: nothing, or the name of a kind without a tag.
+/// Returns what precedes a filter's bytes in its section: nothing, or the name of a kind without a
+/// tag.
 pub(crate) fn filter_head(kind: &dyn FilterKind) -> Vec<u8> {
     match kind.tag() {
         Some(_) => Vec::new(),
@@ -70,10 +71,10 @@ pub(crate) fn filter_head(kind: &dyn FilterKind) -> Vec<u8> {
     }
 }
 
-/// The longest head of a filter's section.
+/// The maximum length of what precedes a filter's bytes.
 pub(crate) const FILTER_HEAD_BYTES_MAX: usize = 1 + u8::MAX as usize;
 
-/// The name in the head of a filter's section.
+/// Decodes the name that precedes a filter's bytes.
 pub(crate) fn decode_filter_name(head: &[u8]) -> Result<&str> {
     let wrong = Corrupt { at: 0, what: "the name of a filter" };
     let (&len, rest) = head.split_first().ok_or(wrong.clone())?;
@@ -81,12 +82,12 @@ pub(crate) fn decode_filter_name(head: &[u8]) -> Result<&str> {
     name.and_then(|name| std::str::from_utf8(name).ok()).ok_or(wrong)
 }
 
-/// Whether a section of this tag is a filter.
+/// Whether a section with this tag is a filter.
 pub(crate) fn is_filter_tag(tag: u16) -> bool {
     tag >= TAG_FILTERS
 }
 
-/// What people call a section.
+/// Returns the name of a section.
 pub(crate) fn section_name(tag: u16) -> &'static str {
     match tag {
         TAG_INDEX => "index",
@@ -111,23 +112,23 @@ const _: () = assert!(TAIL_SIZE == 24);
 
 const FLAG_OPTIONAL: u8 = 1;
 
-/// What a section takes in the list.
+/// Bytes of a section's entry in the list.
 const SECTION_SIZE: usize = 2 * size_of::<u64>() + size_of::<u32>() + size_of::<u16>() + 1;
-/// The longest list: its count has 16 bits.
+/// The maximum length of the list, whose count has 16 bits.
 pub(crate) const LIST_LEN_MAX: u64 = (size_of::<u16>() + u16::MAX as usize * SECTION_SIZE) as u64;
 
-/// Part of the file, with its checksum.
+/// A part of the file, with its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) tag: u16,
-    /// A reader that does not know the tag may skip it.
+    /// Whether a reader that does not know the tag may skip it.
     pub(crate) optional: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,
     pub(crate) checksum: u32,
 }
 
-/// The list of sections and the tail.
+/// Encodes the list of sections and the tail.
 pub(crate) fn encode_footer(sections: &[Section], version: u32) -> Vec<u8> {
     let mut out = Writer::new();
     out.u16(sections.len() as u16);
@@ -148,7 +149,7 @@ pub(crate) fn encode_footer(sections: &[Section], version: u32) -> Vec<u8> {
     out.finish()
 }
 
-/// The fixed end of the file.
+/// The end of the file, of fixed size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tail {
     pub(crate) list_len: u32,
@@ -170,7 +171,7 @@ pub(crate) fn decode_tail(bytes: &[u8]) -> Result<Tail> {
     Ok(Tail { list_len, list_checksum, version })
 }
 
-/// The sections, which all lie before `end`.
+/// Decodes the sections, which all lie before `end`.
 pub(crate) fn decode_sections(bytes: &[u8], tail: Tail, end: u64) -> Result<Vec<Section>> {
     if checksum::crc32c(bytes) != tail.list_checksum {
         return Err(Corrupt { at: 0, what: "the section list's checksum does not match" });
@@ -191,26 +192,27 @@ pub(crate) fn decode_sections(bytes: &[u8], tail: Tail, end: u64) -> Result<Vec<
     Ok(sections)
 }
 
-/// What a table knows of its entries.
+/// A summary of a table's entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Properties {
-    /// The number of its file, which its name must have.
+    /// The number of its file. A table under another name is refused.
     pub(crate) file: u64,
     pub(crate) entries: u64,
     pub(crate) deletes: u64,
-    /// Bytes of keys and values.
+    /// Total bytes of keys and values.
     pub(crate) raw_bytes: u64,
-    /// The least and the greatest, of deleted ranges too.
+    /// The least and the greatest sequence number, range tombstones included.
     pub(crate) sequences: (Sequence, Sequence),
-    /// Of the entries. Without any, both are the first key that a range deletes.
+    /// The first and last key of the entries. Without entries, both are the first key that a range
+    /// deletes.
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
-    /// The key space that it is of. It is there for a repair without a manifest.
+    /// The key space of the table, which a repair without a manifest needs.
     pub(crate) keyspace: KeyspaceId,
 }
 
 impl Properties {
-    /// Of a table in which there is nothing yet.
+    /// The properties of a table that is still empty.
     pub(crate) fn of_file(file: u64, keyspace: KeyspaceId) -> Properties {
         Properties {
             file,
@@ -224,7 +226,7 @@ impl Properties {
         }
     }
 
-    /// Counts an entry. Its key is for the caller to note.
+    /// Counts an entry. The caller notes its key.
     #[inline]
     pub(crate) fn count(&mut self, entry: &Entry<'_>) {
         self.entries += 1;
@@ -234,8 +236,7 @@ impl Properties {
         self.sequences = (least.min(entry.sequence), greatest.max(entry.sequence));
     }
 
-    /// What is known of the entries holds for deleted ranges too. Requires: all entries were
-    /// counted.
+    /// Includes range tombstones. Requires: all entries were counted.
     pub(crate) fn count_tombstones(&mut self, tombstones: &RangeTombstones) {
         let (Some(sequences), Some(begin)) = (tombstones.sequences(), tombstones.begin()) else {
             return;
@@ -292,7 +293,7 @@ impl Properties {
 
 const FLAG_CONTINUED: u8 = 1;
 
-/// Collects a table's blocks.
+/// Builds the index of a table's blocks.
 #[derive(Debug, Default)]
 pub(crate) struct IndexBuilder {
     out: Writer,
@@ -301,8 +302,8 @@ pub(crate) struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// The next block: `separator` is empty for the first; `continued`: its first key is the last
-    /// one of the block before, and the separator.
+    /// Adds the next block. `separator` is empty for the first block. `continued`: its first key is
+    /// the separator and the last key of the previous block.
     pub(crate) fn add(&mut self, len: u64, entries: u64, separator: &[u8], continued: bool) {
         self.out.varint(len);
         self.out.varint(entries);
@@ -327,7 +328,7 @@ impl IndexBuilder {
     }
 }
 
-/// The section of hashes, one of each user key. Each takes eight bytes.
+/// Encodes the section of hashes, eight bytes for each user key.
 pub(crate) fn encode_hashes(hashes: &[u8]) -> Vec<u8> {
     let mut out = Writer::new();
     out.u64((hashes.len() / size_of::<u64>()) as u64);
@@ -335,7 +336,7 @@ pub(crate) fn encode_hashes(hashes: &[u8]) -> Vec<u8> {
     out.finish()
 }
 
-/// The hashes of a section, in a table of so many entries.
+/// Decodes the hashes of a table with `entries` entries.
 pub(crate) fn decode_hashes(bytes: &[u8], entries: u64) -> Result<Vec<u64>> {
     let mut input = Reader::new(bytes);
     let keys = input.u64()?;
@@ -347,23 +348,23 @@ pub(crate) fn decode_hashes(bytes: &[u8], entries: u64) -> Result<Vec<u64>> {
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
-/// Where a table's blocks are.
+/// The index: which keys each block has, and where it lies.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) fences: Fences,
-    /// Where each block begins, and where the last one ends.
+    /// The offset of each block, and the end of the last one.
     offsets: Vec<u64>,
-    /// Entries before each block, and all.
+    /// The number of entries before each block, and of all.
     ranks: Vec<u64>,
 }
 
 impl Index {
-    /// Requires of the bytes: ascending separators, blocks that end at `data_end_max` at the latest
-    /// and are as long as their entries and separators need.
+    /// Decodes the index. Fails unless separators ascend, blocks end by `data_end_max`, and each
+    /// block is long enough for its entries and its separator.
     pub(crate) fn decode(bytes: &[u8], data_end_max: u64) -> Result<Index> {
         let mut input = Reader::new(bytes);
         let block_count = input.len()?;
-        // A block takes five bytes at least: a count beyond that is a lie, and buys no memory.
+        // A block takes at least five bytes, so a greater count is false and allocates nothing.
         if block_count > input.left() / 5 || block_count > u32::MAX as usize {
             return Err(input.corrupt("a block count that cannot be"));
         }
@@ -395,7 +396,8 @@ impl Index {
             }
             separators.extend_from_within(before..before + shared);
             let rest = input.string()?;
-            // It is part of the block's first key. Shared bytes would buy memory for nothing else.
+            // It is at most slightly longer than the block's first key. Without this check, shared
+            // bytes would claim memory for nothing.
             if shared + rest.len() > KEY_BYTES_MAX || (shared + rest.len()) as u64 > room {
                 return Err(input.corrupt("a separator that the block has no room for"));
             }
@@ -421,32 +423,32 @@ impl Index {
         self.ranks[self.block_count()]
     }
 
-    /// Where a block begins, and its length. Requires: there is such a block.
+    /// Returns offset and length of a block. Requires: the block exists.
     #[inline]
     pub(crate) fn block(&self, block: usize) -> (u64, u64) {
         (self.offsets[block], self.offsets[block + 1] - self.offsets[block])
     }
 
-    /// Entries before a block, and in it. Requires: there is such a block.
+    /// Returns the number of entries before a block, and in it. Requires: the block exists.
     pub(crate) fn entries(&self, block: usize) -> (u64, u64) {
         (self.ranks[block], self.ranks[block + 1] - self.ranks[block])
     }
 
-    /// The block of the entry that so many come before, and how many of them are in it.
+    /// Returns the block of the entry with this rank, and the entry's rank within the block.
     pub(crate) fn block_of_rank(&self, rank: u64) -> (usize, u64) {
-        // Every block has an entry; the first one begins with the first.
+        // Every block has an entry, and the first block has rank 0.
         let block = self.ranks[..self.block_count()].partition_point(|&before| before <= rank) - 1;
         (block, rank - self.ranks[block])
     }
 
-    /// The memory it takes.
+    /// The heap memory, in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let numbers = self.offsets.capacity() + self.ranks.capacity();
         self.fences.heap_bytes() + numbers * size_of::<u64>()
     }
 }
 
-/// Appends the last sum plus the next number, which is not zero. Gives the number.
+/// Appends the last sum plus the next number, which must not be 0. Returns the number.
 fn add_to(sums: &mut Vec<u64>, input: &mut Reader<'_>) -> Result<u64> {
     let wrong = input.corrupt("a block's length or entry count that cannot be");
     let number = input.varint()?;
@@ -456,7 +458,7 @@ fn add_to(sums: &mut Vec<u64>, input: &mut Reader<'_>) -> Result<u64> {
     Ok(number)
 }
 
-/// Whether properties tell of these deleted ranges, as far as that can be seen without the entries.
+/// Checks properties against range tombstones, as far as that is possible without the entries.
 pub(super) fn check_tombstones(
     properties: &Properties,
     tombstones: &RangeTombstones,
@@ -519,7 +521,7 @@ mod tests {
         for len in 0..bytes.len() {
             assert!(Index::decode(&bytes[..len], 600).is_err(), "cut at {len}");
         }
-        // A table that deletes ranges, and has no entries.
+        // A table with range tombstones and no entries.
         assert_eq!(Index::decode(&[0], 600).unwrap().block_count(), 0);
         assert!(Index::decode(&[1, 0, 1, 0, 0, 0], 600).is_err(), "a block of no bytes");
         assert!(Index::decode(&[1, 9, 0, 0, 0, 0], 600).is_err(), "a block of no entries");
@@ -536,7 +538,8 @@ mod tests {
         assert!(Index::decode(&one(2, &[0xfe, 3]), 2).is_ok());
         assert!(Index::decode(&one(2, &[0xff, 3]), 2).is_err(), "511 entries in 2 bytes");
         assert!(Index::decode(&one(2, &[1]), 1).is_err(), "it reaches into the sections");
-        // One long separator, then blocks of one byte that share all of it: memory for nothing.
+        // One long separator, then blocks of one byte that share all of it would claim memory for
+        // nothing.
         let long = vec![b'k'; 600];
         let mut builder = IndexBuilder::default();
         builder.add(100, 3, b"", false);

@@ -1,19 +1,20 @@
-//! The tables that a merge has made a table of.
+//! The tables that a merge made a table of.
 //! ```text
 //! key 5   28 +1         22 +1         tables 31 and 24
-//! key 5   28 +2                       table 40, made of 24 and 31: it has all that these have here
+//! key 5   28 +2                       table 40, made of 24 and 31: it replaces them for its keys
 //! ```
-//! Operands become one, with the number of the newest. So who finds 22 beside 28 cannot see whether
-//! it is in it. It is there for a repair without a manifest, where tables may be left over.
+//! A merge combines operands into one with the number of the newest. So the entries 22 and 28 do
+//! not show whether 28 already includes 22. A repair without a manifest needs to know, since it may
+//! find tables that a merge has replaced.
 //!
-//! Invariant: numbers of files ascend. For its own keys, from the first to the last, a table has
-//! all that the tables had there that it was made of.
+//! Invariant: file numbers ascend. For keys from its first to its last, a table has everything that
+//! these tables had there.
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entries::entry::NUMBER_MAX;
 
-/// Numbers of tables.
+/// File numbers of tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MadeOf(Vec<u64>);
 

@@ -1,8 +1,8 @@
-//! The value files that a table's entries refer to, and how many of their bytes.
+//! The value files that a table's entries refer to, with the number of bytes.
 //! ```text
 //! section  count | (file, bytes) (file, bytes) ...     files ascend
 //! ```
-//! Invariant: bytes are those of whole records, each entry's once.
+//! Invariant: bytes are those of whole records, counted once for each entry.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::entries::entry::NUMBER_MAX;
 use crate::entries::value_ref::ValueRef;
 use crate::files::value_file::format::record_bytes;
 
-/// Bytes of each value file that some entries refer to.
+/// For each value file, the bytes that some entries refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedValues(BTreeMap<u64, u64>);
 
 impl NamedValues {
-    /// Counts an entry's reference.
+    /// Counts the reference of an entry.
     pub(crate) fn count(&mut self, at: &ValueRef) {
         *self.0.entry(at.file).or_default() += record_bytes(at);
     }
@@ -26,7 +26,7 @@ impl NamedValues {
         self.0.is_empty()
     }
 
-    /// Each file with its bytes; files ascend.
+    /// Returns each file with its bytes, by ascending file number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(file, bytes)| (*file, *bytes))
     }

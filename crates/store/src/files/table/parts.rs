@@ -1,9 +1,9 @@
-//! A table in parts, as far as each can be read: for `dump` and `repair`.
+//! Reads the parts of a table one by one, as far as they are readable, for `dump` and `repair`.
 //! ```text
 //! tail -> section list -> sections, one checksum each -> index -> blocks, one checksum each
 //! ```
 //! Invariant: a returned part has passed its checksum. Every other part is in the list of damage.
-//! Without the index it is unknown where blocks begin.
+//! Without the index the offsets of blocks are unknown.
 
 use trommel_filters::FilterOptions;
 
@@ -20,31 +20,32 @@ use crate::files::table::made_of::MadeOf;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::read_queue::ReadBuffer;
 
-/// Small tables have large filters for their entries. A filter of more bits than options allow is
-/// no better.
+/// Upper limit for the bits per key of a rebuilt filter. Small tables have large filters for their
+/// entries, but more bits than the options allow do not improve a filter.
 const FILTER_BITS_MAX: f64 = 64.0;
 
 /// The parts of a table's file.
 pub(crate) struct TableParts {
     opened: CheckedFile,
-    /// Where the sections are. Empty if that cannot be read.
+    /// The section list. Empty if it is unreadable.
     pub(crate) sections: Vec<Section>,
     index: Option<Index>,
     pub(crate) properties: Option<Properties>,
-    /// The deleted ranges. None: they cannot be read.
+    /// The range tombstones. `None`: they are unreadable.
     pub(crate) tombstones: Option<RangeTombstones>,
-    /// The tables that it was made of, if it says so and that can be read.
+    /// The tables that this one was made of. Empty if that is not recorded or unreadable.
     pub(crate) made_of: MadeOf,
-    /// What cannot be read, apart from blocks.
+    /// Everything unreadable, except blocks.
     pub(crate) damage: Vec<Error>,
 }
 
 impl TableParts {
-    /// Reads everything but the blocks, of the table with the number `file`. The file of another
+    /// Reads everything but the blocks of the table with the number `file`. The file of another
     /// table has no parts, only damage.
     ///
     /// # Errors
-    /// `Io`, and `Version` if the tail is sound and names another version. Damage is no error here.
+    /// `Io`, and `Version` if the tail is valid and names another version. Damage is not an error
+    /// here.
     pub(crate) fn read(folder: &OpenFolder, name: &str, file: u64) -> Result<TableParts> {
         let (bytes, path) = (folder.open_file(name)?, folder.path_of(name));
         let size = bytes.size().map_err(Error::io(&path))?;
@@ -86,8 +87,8 @@ impl TableParts {
         Ok(())
     }
 
-    /// A filter like that of the table, which may be damaged: of its kind and about its size. None:
-    /// the table has no known filter, or the number of its entries is unknown.
+    /// Returns options for a filter like the table's, which may be damaged: its kind and about its
+    /// size. `None`: the table has no registered filter, or its number of entries is unknown.
     pub(crate) fn filter(&self) -> Option<FilterOptions> {
         let filters = FilterSection::all(&self.opened, &self.sections);
         let (section, kind) =
@@ -97,15 +98,16 @@ impl TableParts {
         Some(FilterOptions::new(kind, bits_per_key))
     }
 
-    /// How many blocks there are. None: the index cannot be read.
+    /// The number of blocks. `None`: the index is unreadable.
     pub(crate) fn block_count(&self) -> Option<usize> {
         self.index.as_ref().map(Index::block_count)
     }
 
-    /// The blocks, each with its number and its form. There are none if the index cannot be read.
+    /// Reads the blocks, each with its number and its form. Returns none if the index is
+    /// unreadable.
     ///
     /// # Errors
-    /// `Io`. Damage is no error here.
+    /// `Io`. Damage is not an error here.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Fragment<(usize, Block, u8)>>> {
         self.index.iter().flat_map(|index| {
             (0..index.block_count()).map(|number| {
@@ -126,13 +128,13 @@ impl TableParts {
         })
     }
 
-    /// Where the deleted ranges are. None: there are none.
+    /// The offset of the range tombstones. `None`: the table has none.
     pub(crate) fn tombstones_at(&self) -> Option<u64> {
         find(&self.sections, TAG_TOMBSTONES).map(|section| section.offset)
     }
 }
 
-/// Damage goes to the list.
+/// Moves damage to the list.
 fn note<T>(result: Result<T>, damage: &mut Vec<Error>) -> Result<Option<T>> {
     match result {
         Ok(part) => Ok(Some(part)),

@@ -1,4 +1,4 @@
-//! Tests of tables: against a list, and against every cut and flip.
+//! Tests of tables: against a list, and with every truncation and bit flip.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::storage::memory::{Fault, Memory};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage as _;
 
-/// A disk with tables on it.
+/// A disk with tables.
 pub(crate) struct TableFiles {
     pub(crate) disk: Memory,
     pub(crate) cache: Arc<CacheShare>,
@@ -35,7 +35,7 @@ fn bloom(bits_per_key: f64) -> FilterOptions {
 pub(super) const COMPRESSIONS: [Compression; 3] =
     [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
 
-/// Small blocks with everything that can be in a table.
+/// Small blocks, and everything that a table can contain.
 pub(crate) fn options() -> TableOptions {
     TableOptions {
         block_bytes: 256,
@@ -325,7 +325,7 @@ fn a_damaged_filter_can_be_left_alone() {
     assert!(table.verify().is_err(), "verify reads what open left alone");
 }
 
-/// The file of one entry, its sections changed by `change`.
+/// Writes the file of a table with one entry, whose sections `change` modifies.
 fn with_sections(table_files: &TableFiles, change: impl FnOnce(&mut Vec<Section>)) -> u64 {
     let (file, _) = table_files.write(&numbers(1), &options());
     let mut sections = table_files.open(file).unwrap().sections.clone();
@@ -342,7 +342,7 @@ fn unknown_sections_are_skipped_if_they_may_be() {
     let table_files = TableFiles::new(0);
     let unknown = |optional| Section { tag: 77, optional, offset: 0, len: 0, checksum: 0 };
     let file = with_sections(&table_files, |sections| {
-        // Its offset is where the sections begin: it must not be taken for data.
+        // Its offset is where the sections begin, so that it does not lie within the data.
         let offset = sections[0].offset;
         sections.push(Section { offset, ..unknown(true) });
     });
@@ -430,7 +430,7 @@ fn the_bytes_are_those_of_the_format() {
     assert_eq!(hex, GOLDEN.concat());
 }
 
-/// A table of two entries, part by part.
+/// The bytes of a table with two entries, part by part.
 const GOLDEN: [&str; 9] = [
     "010000000d0000000000000000000000", // the block's lengths and its restart
     "000405186472756d0401002173",       // its heads

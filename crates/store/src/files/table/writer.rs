@@ -3,8 +3,8 @@
 //! add -> block --full--> sealed -> buffer --full--> file        (its keys -> filter)
 //! finish -> filter, index, properties, footer -> file -> sync
 //! ```
-//! Invariant: entries are added in order. A file without its footer is no table: until `finish`
-//! returns there is nothing to read.
+//! Invariant: entries are added in order. A file without its footer is not a table, so nothing is
+//! readable until `finish` returns.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -36,36 +36,36 @@ use crate::sync::Arc;
 /// How tables are written.
 #[derive(Clone, Debug)]
 pub(crate) struct TableOptions {
-    /// A block ends when it has so many bytes.
+    /// A block ends once it has this many bytes.
     pub(crate) block_bytes: usize,
-    /// How blocks are packed where that pays.
+    /// How blocks are compressed, where that pays.
     pub(crate) compression: Compression,
-    /// What they are packed with, if that takes a dictionary.
+    /// The dictionary to compress with, if there is one.
     pub(crate) dictionary: Option<Arc<EncoderDictionary>>,
-    /// Some: with such a filter.
+    /// The filter to build, if any.
     pub(crate) filter: Option<FilterOptions>,
-    /// Whether with a hash of each user key.
+    /// Whether to store a hash of each user key.
     pub(crate) hashes: bool,
-    /// The key space that they are of.
+    /// The key space of the tables.
     pub(crate) keyspace: KeyspaceId,
 }
 
-/// What was written.
+/// A summary of the written table.
 #[derive(Clone, Debug)]
 pub(crate) struct TableSummary {
-    /// Its keys, and those that it deletes, lie in [from, to).
+    /// The bounds [from, to) of its keys and of the ranges that it deletes.
     pub(crate) from: Vec<u8>,
     pub(crate) to: Vec<u8>,
     pub(crate) entries: u64,
-    /// The file's size.
+    /// The file's size in bytes.
     pub(crate) bytes: u64,
-    /// The least and the greatest.
+    /// The least and the greatest sequence number.
     pub(crate) sequences: (Sequence, Sequence),
-    /// The time that went into the filter.
+    /// The seconds spent on the filter.
     pub(crate) filter_seconds: f64,
 }
 
-/// The keys of a table, and those that it deletes, lie in [from, to).
+/// Returns the bounds [from, to) of a table's keys and of the ranges that it deletes.
 pub(crate) fn key_bounds(
     properties: &Properties,
     tombstones: &RangeTombstones,
@@ -79,7 +79,7 @@ pub(crate) fn key_bounds(
     (from.to_vec(), to)
 }
 
-/// Collects a filter's keys, a block at a time so that the clock is asked seldom.
+/// Feeds keys to a filter one block at a time, so that the clock is rarely read.
 struct FilterFeed {
     kind: &'static dyn FilterKind,
     builder: Box<dyn AnyFilterBuilder>,
@@ -93,7 +93,7 @@ impl FilterFeed {
         FilterFeed { kind: options.kind, builder, keys, seconds: 0.0 }
     }
 
-    /// An error: the builder, perhaps a user's, refuses a key.
+    /// Fails if the builder, perhaps a user's own, refuses a key.
     fn end_block(&mut self) -> Result<()> {
         let start = Instant::now();
         let added = self.builder.add_batch(&self.keys);
@@ -105,7 +105,7 @@ impl FilterFeed {
         })
     }
 
-    /// The filter, and the time it took.
+    /// Returns the filter's bytes, and the seconds spent on it.
     fn finish(self) -> (Vec<u8>, f64) {
         let start = Instant::now();
         let bytes = self.builder.finish();
@@ -113,30 +113,30 @@ impl FilterFeed {
     }
 }
 
-/// Writes one table. Dropped before `finish`, it leaves a file that is no table.
+/// Writes one table. If dropped before `finish`, it leaves a file that is not a table.
 pub(crate) struct TableWriter {
     file: Box<dyn Append>,
     path: PathBuf,
     options: TableOptions,
     block: BlockBuilder,
     packer: Packer,
-    /// The newest form that a block has.
+    /// The greatest form number of all blocks.
     newest_form: u8,
-    /// Why the block that is being built begins where it does.
+    /// The separator of the block that is being built, and whether it continues the last key.
     separator: Vec<u8>,
     continued: bool,
-    /// The last key of the last whole block.
+    /// The last key of the last complete block.
     block_end_key: Vec<u8>,
     index: IndexBuilder,
     filter: Option<FilterFeed>,
-    /// Of each user key, one behind the other.
+    /// A hash of each user key, back to back.
     hashes: Vec<u8>,
     properties: Properties,
     values: NamedValues,
     made_of: MadeOf,
     last_sequence: Sequence,
     sections: Vec<Section>,
-    /// What was sealed but not yet appended.
+    /// What was sealed but not appended yet.
     buffer: Vec<u8>,
     appended: u64,
 }
@@ -144,7 +144,7 @@ pub(crate) struct TableWriter {
 impl TableWriter {
     const BUFFER_BYTES: usize = 1 << 20;
 
-    /// Makes the file.
+    /// Creates the file.
     pub(crate) fn create(
         folder: &OpenFolder,
         number: u64,
@@ -176,8 +176,8 @@ impl TableWriter {
         })
     }
 
-    /// Adds an entry. An error: it is not after the one before in the order of entries, which
-    /// checksums do not tell.
+    /// Adds an entry. Fails if it does not follow the previous one in the order of entries, which
+    /// checksums would not reveal.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
         let (first, new_block) = (self.properties.entries == 0, self.block.is_empty());
         let last_key = if new_block { &self.block_end_key } else { self.block.last_key() };
@@ -211,7 +211,7 @@ impl TableWriter {
         if self.block.size_bytes() >= self.options.block_bytes { self.end_block() } else { Ok(()) }
     }
 
-    /// An error: the reference cannot be.
+    /// Fails if the reference is invalid.
     #[cold]
     fn count_value(&mut self, entry: &Entry<'_>) -> Result<()> {
         match entry.value_ref() {
@@ -225,7 +225,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// The file's size if it ended here, its filter left out.
+    /// The file's size if it ended here, without its filter.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.offset() + self.block.size_bytes() as u64 + self.index.size_bytes() as u64
     }
@@ -235,7 +235,7 @@ impl TableWriter {
         &self.properties.first_key
     }
 
-    /// It is made of these tables.
+    /// Sets the tables that this one is made of.
     pub(crate) fn set_made_of(&mut self, made_of: MadeOf) {
         self.made_of = made_of;
     }
@@ -244,8 +244,8 @@ impl TableWriter {
         self.properties.entries
     }
 
-    /// Completes the file and syncs it. Its name is durable after the folder's sync. Requires: an
-    /// entry was added, or a range is deleted.
+    /// Completes the file and syncs it. Its name is durable after a sync of the folder. Requires:
+    /// there is an entry or a range tombstone.
     pub(crate) fn finish(mut self, tombstones: &RangeTombstones) -> Result<TableSummary> {
         assert!(self.entry_count() > 0 || !tombstones.is_empty(), "a table without entries");
         self.properties.last_key =
@@ -295,7 +295,7 @@ impl TableWriter {
         Ok(TableSummary { from, to, entries, bytes, sequences, filter_seconds })
     }
 
-    /// Where the next byte goes.
+    /// The file offset of the next byte.
     fn offset(&self) -> u64 {
         self.appended + self.buffer.len() as u64
     }
@@ -315,7 +315,7 @@ impl TableWriter {
         if self.buffer.len() >= Self::BUFFER_BYTES { self.append_buffer() } else { Ok(()) }
     }
 
-    /// The dictionary, if a block needs it.
+    /// Adds the dictionary, if a block needs it.
     fn add_dictionary(&mut self) -> Result<()> {
         if self.newest_form < forms::ZSTD_WITH_DICTIONARY {
             return Ok(());

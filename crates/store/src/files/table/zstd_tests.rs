@@ -1,5 +1,5 @@
-//! Tables whose blocks are packed with Zstandard: with a dictionary and without, and what a reader
-//! does that lacks it.
+//! Tables whose blocks are compressed with Zstandard, with and without a dictionary, and how a
+//! reader without Zstandard treats them.
 
 use super::tests::{TableFiles, options};
 use super::*;
@@ -9,7 +9,7 @@ use crate::entries::cursor::checks::Owned;
 use crate::files::table::format::{TAIL_SIZE, VERSION, VERSION_WITHOUT_ZSTD, decode_tail};
 use crate::files::table::writer::TableOptions;
 
-/// Entries that have much in common, and little within a block.
+/// Entries that have much in common with each other, but compress little within a block.
 fn rows(count: u64) -> Vec<Owned> {
     let value = |number: u64| {
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -57,7 +57,7 @@ fn reading_a_packed_block_allocates_no_more_than_reading_a_plain_one() {
     let list = rows(100);
     let allocations = |compression| {
         let table = table_files.table(&list, &TableOptions { compression, ..options() });
-        // The first one makes the thread's room.
+        // The first call allocates the thread's buffer.
         table.verify().unwrap();
         let read = || drop(table.block_past_cache(1, &mut Reads::default()).unwrap());
         allocation_counter::measure(read).count_total
@@ -80,7 +80,7 @@ fn a_block_that_needs_the_feature_is_no_damage() {
     let table = table_files.table(&list, &whole);
     let path = table.path().to_path_buf();
     let mut bytes = table_files.disk.file(&path).unwrap();
-    // The block gets another form, and the checksum that fits.
+    // Gives the block another form, and the matching checksum.
     let (offset, len) = table.index.block(0);
     let form_at = (offset + len) as usize - 5;
     bytes[form_at] = forms::ZSTD;
@@ -127,7 +127,7 @@ mod with_zstd {
         assert!(table.fence_bytes() > without.fence_bytes() + dictionary.bytes().len());
         assert_eq!((all(&table), all(&without)), (list.clone(), list.clone()));
         table.verify().unwrap();
-        // Blocks that need none bring none.
+        // A table whose blocks need no dictionary does not store one.
         let lz4 = TableOptions { dictionary: Some(dictionary), ..options() };
         assert_eq!(table_files.table(&list, &lz4).dictionary_bytes(), 0);
     }
@@ -181,7 +181,7 @@ mod with_zstd {
             opened.and_then(|table| table.block_past_cache(0, &mut Reads::default()))
         };
         assert!(reads(opens(&|_, _| ())).is_ok());
-        // Another sound one, without what the blocks refer to.
+        // Another valid dictionary lacks what the blocks refer to.
         let other = opens(&|wrong, at| {
             let end = (at.offset + at.len) as usize;
             wrong[end - 1500..end].fill(b'~');

@@ -1,8 +1,8 @@
-//! Bytes of a value file that are read before they are asked for, past the system's cache.
+//! A read-ahead of a value file, for readers that bypass the system's cache.
 //! ```text
 //! begin -> [ a queue of this one read ] -> bytes      dropped: nobody waits for it
 //! ```
-//! Invariant: it has no reference to a value file, so it keeps none from being removed.
+//! Invariant: it does not refer to a value file, so it never delays the removal of one.
 
 use std::io;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::storage::read_queue::{ReadBuffer, ReadQueue};
 use crate::storage::traits::ReadAt;
 use crate::sync::{Arc, Mutex, lock};
 
-/// A read under way. The lock lets those who hold it be shared between threads.
+/// A read in progress. The lock makes it `Sync`, so that its holders can be shared between threads.
 pub(crate) struct PendingRead(Mutex<Box<dyn ReadQueue>>);
 
 impl PendingRead {
@@ -22,7 +22,7 @@ impl PendingRead {
         PendingRead(Mutex::new(reads))
     }
 
-    /// What was read. After an error a second read may succeed.
+    /// Waits for the bytes. After an error a second read may succeed.
     pub(crate) fn bytes(self) -> io::Result<ReadBuffer> {
         let done = lock(&self.0).collect(true);
         // A forked child lacks the thread that reads.

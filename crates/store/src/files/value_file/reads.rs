@@ -1,9 +1,9 @@
-//! Reads values out of a value file: whole or in parts, at once or ahead of their use.
+//! Reads values from a value file: whole or in parts, now or ahead of their use.
 //! ```text
 //! reference -> does the file have room for it? -> bytes of its chunks -> checked -> value
-//!                                                 ^ read now, or by a queue meanwhile
+//!                                                 ^ read now, or meanwhile by a queue
 //! ```
-//! Invariant: bytes of a value are given out after their checksums were compared.
+//! Invariant: bytes of a value are returned only after their checksums matched.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::storage::traits::{ReadAt, with_room};
 use crate::sync::Arc;
 
 impl ValueFile {
-    /// Whether a reference is to what can be in it.
+    /// Checks that a reference lies within the file and has a possible length.
     pub(crate) fn check_place(&self, at: &ValueRef) -> Result<()> {
         let end = at.offset.checked_add(record_bytes(at));
         let longest = packed_record_bytes_max(at.len);
@@ -39,7 +39,7 @@ impl ValueFile {
         Err(Error::corrupt(&self.path, at.offset, what))
     }
 
-    /// Where the chunks of a value end.
+    /// Returns where the chunks of a value end.
     pub(crate) fn ends(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<Ends> {
         self.check_place(at)?;
         if let Some(known) = Ends::known(at) {
@@ -49,8 +49,8 @@ impl ValueFile {
         Ends::decode(&bytes, at).map_err(|wrong| self.wrong(wrong))
     }
 
-    /// Reads some chunks of a value, and checks them. `checksum`: of all chunks before, to which
-    /// these are added. Requires: the value has them, and the ends are its own.
+    /// Reads and checks some chunks of a value. `checksum` is that of all chunks before, and is
+    /// extended by these. Requires: the value has these chunks, and `ends` are its own.
     pub(crate) fn read_chunks(
         &self,
         files: &Arc<OpenFiles>,
@@ -62,7 +62,7 @@ impl ValueFile {
         self.read_record(files, (at, ends.chunks(at, &chunks)), chunks, checksum)
     }
 
-    /// As above, of what lies there. It may go on behind the chunks.
+    /// Does the same for the bytes of `span`, which may extend beyond the chunks.
     fn read_record(
         &self,
         files: &Arc<OpenFiles>,
@@ -80,8 +80,9 @@ impl ValueFile {
         self.check_record(read, (at, span.start), chunks, checksum)
     }
 
-    /// Reads plain chunks one by one: each is checked and copied while the processor's cache has
-    /// it. Read at once, a long value would go through main memory once for each of these steps.
+    /// Reads plain chunks one by one, so that each is checked and copied while it is in the
+    /// processor's cache. A long value that is read at once passes through main memory in each of
+    /// these steps.
     fn collect_chunks(
         &self,
         reader: &dyn ReadAt,
@@ -100,7 +101,7 @@ impl ValueFile {
         Ok(ReadValue { range: 0..bytes.len(), bytes })
     }
 
-    /// What was read from a place on, checked.
+    /// Checks what was read from `place` on.
     fn check_record(
         &self,
         read: ReadBuffer,
@@ -120,8 +121,8 @@ impl ValueFile {
         value.map_err(|wrong| self.wrong(wrong))
     }
 
-    /// The value is read soon: the system begins to or, past its cache, a queue. Nobody waits for
-    /// it, and no error is told.
+    /// Starts reading a value ahead: by the system or, if its cache is bypassed, by a queue. Does
+    /// not wait, and reports no errors.
     pub(crate) fn will_read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Option<PendingRead> {
         self.check_place(at).ok()?;
         let (reader, len) = (self.reader(files).ok()?, record_bytes(at));
@@ -133,7 +134,8 @@ impl ValueFile {
         (at.len <= AHEAD_BYTES_MAX).then(|| PendingRead::begin(reader, &span))
     }
 
-    /// Some chunks of a value are read soon, by a queue. None: the system reads ahead itself.
+    /// Starts reading some chunks of a value ahead, by a queue. `None`: the system reads ahead
+    /// itself.
     pub(crate) fn will_read_chunks(
         &self,
         files: &Arc<OpenFiles>,
@@ -145,7 +147,7 @@ impl ValueFile {
         reader.bypasses_cache().then(|| PendingRead::begin(reader, &ends.chunks(at, chunks)))
     }
 
-    /// As `read_chunks`, of what was read ahead.
+    /// As `read_chunks`, for chunks that were read ahead.
     pub(crate) fn arrived_chunks(
         &self,
         pending: PendingRead,
@@ -158,7 +160,7 @@ impl ValueFile {
         self.check_record(read, (at, place), chunks, checksum)
     }
 
-    /// An error: the chunks of a value are sound, and of another one than its reference tells.
+    /// Fails if the chunks of a value are valid, but those of another value than the reference's.
     pub(crate) fn check_all(&self, at: &ValueRef, checksum: u32) -> Result<()> {
         if checksum == at.checksum {
             return Ok(());
@@ -167,10 +169,10 @@ impl ValueFile {
         Err(Error::corrupt(&self.path, at.offset, what))
     }
 
-    /// A value, whole and checked.
+    /// Reads and checks a whole value.
     ///
     /// # Errors
-    /// `ValueTooLong`: it is read in parts.
+    /// `ValueTooLong`: it can only be read in parts.
     pub(crate) fn read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<ReadValue> {
         let (span, mut checksum) = (self.span_of(at)?, 0);
         let chunks = 0..chunk_count(at.len);
@@ -179,10 +181,10 @@ impl ValueFile {
         Ok(value.trimmed())
     }
 
-    /// Where a whole value lies.
+    /// Returns the file range of a whole value's record.
     ///
     /// # Errors
-    /// `ValueTooLong`, as above. `Corrupt`: the file has no room for it.
+    /// `ValueTooLong`, as for `read`. `Corrupt`: the range exceeds the file.
     pub(crate) fn span_of(&self, at: &ValueRef) -> Result<Range<u64>> {
         let len = usize::try_from(at.len).unwrap_or(usize::MAX);
         if len > VALUE_BYTES_MAX {
@@ -192,7 +194,7 @@ impl ValueFile {
         Ok(at.offset..at.offset + record_bytes(at))
     }
 
-    /// The value whose span was read, checked.
+    /// Checks the record of a whole value that was read.
     pub(crate) fn value_of_bytes(
         &self,
         read: std::io::Result<ReadBuffer>,
@@ -205,7 +207,7 @@ impl ValueFile {
         Ok(value.trimmed())
     }
 
-    /// Reads a value piece by piece, and checks it.
+    /// Reads and checks a value piece by piece.
     pub(crate) fn check(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
         let (ends, mut checksum) = (self.ends(files, at)?, 0);
         for chunks in pieces(at.len) {
@@ -214,7 +216,8 @@ impl ValueFile {
         self.check_all(at, checksum)
     }
 
-    /// Whether a value begins at its place, and the file has room for it. It is not read.
+    /// Checks that a value's record begins at its place, and that it lies within the file. Does not
+    /// read the value.
     pub(crate) fn check_head(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
         self.check_place(at)?;
         let mut head = [0; HEAD_BYTES];

@@ -1,10 +1,10 @@
-//! Makes the record of a value, piece after piece.
+//! Encodes the record of a value, piece by piece.
 //! ```text
 //! first piece   packed: does any of its chunks shrink?     yes: the record is packed    no: plain
-//! next ones     chunks, each in the form that pays
-//! end           where the chunks end, if they are packed and more than one
+//! next pieces   chunks, each in the form that pays
+//! end           the ends of the chunks, if there are several packed ones
 //! ```
-//! Invariant: memory is that of a piece, and of the ends of at most 16,384 chunks.
+//! Invariant: memory is limited to one piece, and the ends of at most 16,384 chunks.
 
 use super::format::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, HEAD_BYTES, Head, PACKED_VALUE_BYTES_MAX, chunk_count, join,
@@ -14,34 +14,34 @@ use crate::entries::checksum;
 use crate::entries::compression::{Packer, forms};
 use crate::entries::value_ref::ValueRef;
 
-/// Makes a record at a place: a file and an offset.
+/// Encodes a record for a place: a file and an offset.
 pub(super) struct RecordMaker<'p> {
     place: (u64, u64),
     len: u64,
-    /// None: the record is plain.
+    /// `None`: the record is plain.
     packer: Option<&'p mut Packer>,
-    /// Bytes that it has now.
+    /// Bytes of the record so far.
     written: u64,
     checksum: u32,
-    /// Where packed chunks end, behind the head.
+    /// Where each packed chunk ends, relative to the first one.
     ends: Vec<u32>,
 }
 
 impl<'p> RecordMaker<'p> {
-    /// Of a value of so many bytes.
+    /// Begins the record of a value of `len` bytes.
     pub(super) fn new(place: (u64, u64), len: u64, packer: Option<&'p mut Packer>) -> Self {
         let packer = packer.filter(|_| len <= PACKED_VALUE_BYTES_MAX);
         RecordMaker { place, len, packer, written: 0, checksum: 0, ends: Vec::new() }
     }
 
-    /// Room for what comes of so many bytes of a value, ends aside.
+    /// The maximum bytes that `len` bytes of a value add, without the list of ends.
     pub(super) fn bytes_max(len: u64) -> usize {
         let of_chunks = chunk_count(len) as usize * (CHUNK_HEAD_BYTES + size_of::<u32>());
         HEAD_BYTES + len as usize + of_chunks
     }
 
-    /// Appends what comes of the next bytes of the value. Requires: only the last ones are not a
-    /// multiple of the length of a chunk.
+    /// Appends the encoding of the next bytes of the value. Requires: only the last piece has a
+    /// length that is not a multiple of `CHUNK_BYTES`.
     pub(super) fn add(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
         let is_first = self.written == 0;
@@ -50,7 +50,7 @@ impl<'p> RecordMaker<'p> {
         }
         let shrinks = self.add_chunks(piece, out);
         if is_first && self.packer.is_some() && !shrinks {
-            // It will not pay.
+            // Compression does not pay, so the record begins again, plain.
             out.truncate(start);
             self.packer = None;
             (self.written, self.checksum) = (0, 0);
@@ -66,7 +66,7 @@ impl<'p> RecordMaker<'p> {
         self.written = HEAD_BYTES as u64;
     }
 
-    /// True: a chunk of them is smaller than its bytes.
+    /// Appends chunks. True: a chunk was compressed.
     fn add_chunks(&mut self, piece: &[u8], out: &mut Vec<u8>) -> bool {
         let mut shrinks = false;
         for chunk in piece.chunks(CHUNK_BYTES) {
@@ -92,13 +92,13 @@ impl<'p> RecordMaker<'p> {
         shrinks
     }
 
-    /// Of what comes next.
+    /// The salt for the next byte's place.
     fn salt(&self) -> u32 {
         let (file, offset) = self.place;
         salt((file, offset + self.written))
     }
 
-    /// Appends what comes behind the chunks. Gives what refers to the value.
+    /// Appends what follows the chunks. Returns the reference to the value.
     pub(super) fn end(mut self, out: &mut Vec<u8>) -> ValueRef {
         if self.written == 0 {
             self.packer = None;

@@ -1,10 +1,10 @@
-//! Reads what is in the record of a value: a part of it, the whole, or as it lies in its file.
+//! Decodes the record of a value: a part, the whole, or a walk over its stored bytes.
 //! ```text
-//! ends     packed chunks, more than one -> where each ends            a part is found by them
-//! span     chunks -> bytes of the file -> checked, unpacked -> bytes of the value
-//! walk     a record that nobody may refer to -> its bytes, checked
+//! ends     if there are several packed chunks: the end of each            locates a part
+//! span     chunks -> bytes of the file -> checked, decompressed -> bytes of the value
+//! walk     a record, referred to or not -> its bytes, checked
 //! ```
-//! Invariant: no length is believed before it is known that the file has as many bytes.
+//! Invariant: no length is used before it is known that the file has as many bytes.
 
 use std::ops::{Deref, Range};
 
@@ -18,7 +18,7 @@ use crate::entries::checksum;
 use crate::entries::compression::{Unreadable, unpack};
 use crate::entries::value_ref::ValueRef;
 
-/// Where in the file something is wrong, and what.
+/// What is wrong, and at which file offset.
 pub(crate) type Wrong = (u64, Unreadable);
 
 fn damage(offset: u64, what: &'static str) -> Wrong {
@@ -27,13 +27,13 @@ fn damage(offset: u64, what: &'static str) -> Wrong {
 
 /// Where the chunks of a value end, behind the head of its record.
 pub(crate) enum Ends {
-    /// All are as long as each other, but the last one.
+    /// All chunks but the last have the same length.
     Plain,
     Packed(Vec<u32>),
 }
 
 impl Ends {
-    /// Those that need not be read.
+    /// Returns the ends if they follow from the reference. `None`: they must be read.
     pub(super) fn known(at: &ValueRef) -> Option<Ends> {
         match at.packed_bytes {
             None => Some(Ends::Plain),
@@ -45,13 +45,13 @@ impl Ends {
         }
     }
 
-    /// Where they are to be read. Requires: they are not known.
+    /// Returns the file range of the list of ends. Requires: `known` returns `None`.
     pub(super) fn span(at: &ValueRef) -> Range<u64> {
         let end = at.offset + record_bytes(at);
         end.saturating_sub(ends_bytes(chunk_count(at.len))).max(at.offset)..end
     }
 
-    /// Those that were read there.
+    /// Decodes the list of ends.
     pub(super) fn decode(bytes: &[u8], at: &ValueRef) -> Result<Ends, Wrong> {
         let place = Ends::span(at).start;
         let wrong = || damage(place, "the ends of a value's chunks are damaged");
@@ -74,8 +74,8 @@ impl Ends {
         Ok(Ends::Packed(ends))
     }
 
-    /// Where some chunks lie in the file, from the head of the record on if they are the first
-    /// ones. Requires: the value has them.
+    /// Returns the file range of some chunks, which includes the head if they begin with the first
+    /// one. Requires: the value has these chunks.
     pub(super) fn chunks(&self, at: &ValueRef, chunks: &Range<u64>) -> Range<u64> {
         let first = at.offset + HEAD_BYTES as u64;
         let end_of = |chunk: u64| match self {
@@ -91,7 +91,7 @@ impl Ends {
     }
 }
 
-/// Checks the head of a record, if these are its first bytes. Gives how many bytes it has.
+/// Checks the head of a record, if `bytes` begin with it. Returns its length, or 0.
 fn check_head(bytes: &[u8], at: &ValueRef, first_chunk: u64) -> Result<usize, Wrong> {
     if first_chunk > 0 {
         return Ok(0);
@@ -105,8 +105,8 @@ fn check_head(bytes: &[u8], at: &ValueRef, first_chunk: u64) -> Result<usize, Wr
     Ok(HEAD_BYTES)
 }
 
-/// Checks what was read of the span of plain chunks, and moves their bytes together. `checksum`: of
-/// all chunks before, to which these are added. Gives where in `bytes` they are.
+/// Checks the bytes of plain chunks, and moves their contents together. Returns where in `bytes`
+/// these lie. `checksum` is that of all chunks before, and is extended by these.
 pub(super) fn plain_chunks(
     bytes: &mut [u8],
     at: &ValueRef,
@@ -127,7 +127,7 @@ pub(super) fn plain_chunks(
     Ok(start..end)
 }
 
-/// As above, of packed chunks, which are unpacked.
+/// Does the same for packed chunks, and decompresses them.
 pub(super) fn packed_chunks(
     bytes: &[u8],
     at: &ValueRef,
@@ -155,7 +155,7 @@ pub(super) fn packed_chunks(
     Ok(out)
 }
 
-/// The form and the body of the packed chunk that bytes begin with.
+/// Returns form and body of the packed chunk at the start of `bytes`.
 fn packed_chunk(bytes: &[u8]) -> Result<(u8, &[u8]), &'static str> {
     let mut input = Reader::new(bytes);
     let mut chunk = || {
@@ -167,7 +167,7 @@ fn packed_chunk(bytes: &[u8]) -> Result<(u8, &[u8]), &'static str> {
     chunk().map_err(|_: trommel_filters::Corrupt| "a chunk that is not whole")
 }
 
-/// Gives the checksum of what is before it.
+/// Checks stored bytes against the checksum that ends them. Returns the checksum.
 fn check(stored: &[u8], place: (u64, u64)) -> Result<u32, Wrong> {
     let wrong = damage(place.1, "the checksum of a chunk of a value does not match");
     let (bytes, told) = stored.split_last_chunk::<CHECKSUM_BYTES>().ok_or(wrong)?;
@@ -175,15 +175,15 @@ fn check(stored: &[u8], place: (u64, u64)) -> Result<u32, Wrong> {
     if own ^ salt(place) == u32::from_le_bytes(*told) { Ok(own) } else { Err(wrong) }
 }
 
-/// Why a walk has ended early.
+/// Why a walk ended early.
 pub(crate) enum Ended<E> {
     Damaged(Wrong),
     Failed(E),
 }
 
-/// Goes through a record behind its head, whether anybody refers to it or not. `read` gives bytes
-/// of the file, or none if it ends before; `each` gets what was read and is sound. Gives where the
-/// record ends.
+/// Walks over a record behind its head, whether anything refers to it or not. `read` returns bytes
+/// of the file, or `None` if it ends before. `each` gets the bytes once they are checked. Returns
+/// the end of the record.
 pub(crate) fn walk<B: Deref<Target = [u8]>, E>(
     place: (u64, u64),
     head: Head,

@@ -1,4 +1,4 @@
-//! Records: what is written is read, whole and in parts, and nothing else is believed.
+//! Tests of records: round trips, whole and in parts; everything else is refused.
 
 use std::result::Result;
 
@@ -9,7 +9,7 @@ use super::*;
 const PLACE: (u64, u64) = (7, 1000);
 const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
 
-/// The record of a value, in pieces of so many chunks.
+/// Makes the record of a value, in pieces of this many chunks.
 fn record_at(
     place: (u64, u64),
     value: &[u8],
@@ -41,7 +41,7 @@ fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|_| next()).collect()
 }
 
-/// Reads chunks out of a record that is all there is from `at.offset` on.
+/// Reads chunks from a record whose bytes are all there is from `at.offset` on.
 fn read_part(
     record: &[u8],
     at: &ValueRef,
@@ -63,14 +63,14 @@ fn read_part(
     }
 }
 
-/// None: something is wrong with it.
+/// Reads a value. `None`: something is wrong with it.
 fn read(record: &[u8], at: &ValueRef) -> Option<Vec<u8>> {
     let mut checksum = 0;
     let value = read_part(record, at, 0..chunk_count(at.len), &mut checksum).ok()?;
     (checksum == at.checksum && value.len() as u64 == at.len).then_some(value)
 }
 
-/// What a walk finds: where the record ends.
+/// Walks over a record. Returns its end.
 fn walk_of(record: &[u8], place: (u64, u64)) -> Result<u64, &'static str> {
     let head = Head::decode(record.get(..HEAD_BYTES).ok_or("short")?, place);
     let head = head.map_err(|wrong| wrong.what)?;
@@ -155,7 +155,7 @@ fn what_does_not_shrink_is_plain() {
     for compression in [Compression::Lz4, Compression::Zstd { level: 3 }] {
         let is_packed = |value: &[u8]| record(value, compression).1.packed_bytes.is_some();
         assert!(!is_packed(&noise(3 * CHUNK_BYTES)));
-        // Without the feature `zstd` LZ4 takes its place.
+        // Without the feature `zstd`, LZ4 takes its place.
         assert!(is_packed(&text(300)), "{compression}");
         let (bytes, at) = record(&half, compression);
         assert!(at.packed_bytes.is_some() && bytes.len() < half.len() * 2 / 3, "{compression}");

@@ -1,4 +1,4 @@
-//! Tests of the log: what is written is read back, what is torn or damaged is told apart.
+//! Tests of the log: round trips, and the distinction between torn and damaged logs.
 
 use super::*;
 use crate::entries::memtable_writes::GROUP_BYTES;
@@ -31,7 +31,7 @@ const MIXED: [Written<'_>; 4] = [
 
 const DIR: &str = "db";
 const NONE: Predecessor = Predecessor { wal: 0, valid_bytes: 0, last: None };
-/// Header and predecessor record: where the first group begins.
+/// Bytes of header and predecessor record: the offset of the first group.
 const GROUPS_AT: u64 = HEADER_SIZE as u64 + 16 + 2;
 
 type Groups = Vec<(u64, usize)>;
@@ -52,7 +52,7 @@ fn log_path(number: u64) -> PathBuf {
 fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
     disk.create_dir(Path::new(DIR)).unwrap();
     disk.sync_dir(Path::new("")).unwrap();
-    // One that is there from before goes.
+    // Removes the log of an earlier call.
     let _ = disk.remove(&log_path(number));
     let mut wal =
         Wal::create((&OpenFolder::on(disk, DIR), Access::default()), number, NONE).unwrap();
@@ -286,8 +286,8 @@ fn a_memtable_is_written_back_in_the_order_of_writing() {
     assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(before));
 }
 
-// One group was as long as the memtable: above 4 GiB no record could hold it, and the store took no
-// more writes.
+// The whole memtable used to be one group. Above 4 GiB no record could hold it, and the store took
+// no more writes.
 #[test]
 fn a_large_memtable_is_written_back_in_groups_of_bounded_length() {
     const VALUE_BYTES: usize = 100 << 10;
@@ -308,7 +308,7 @@ fn a_large_memtable_is_written_back_in_groups_of_bounded_length() {
     assert_eq!(long, None, "{groups:?}");
     assert_eq!(groups.iter().map(|(_, len)| len).sum::<usize>(), 51);
     assert_eq!(groups.last(), Some(&(52, 0)), "it says that all before was durable");
-    // They were one batch, perhaps: a part of it alone must not be taken for all.
+    // They may have been one batch: a part of it alone must not count as the whole.
     disk.flip_bit(log_path(7), GROUPS_AT + 2 * GROUP_BYTES as u64, 0);
     assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
 }

@@ -1,5 +1,5 @@
-//! Files of records on the real disk: records longer than what is read at once, and holes, which
-//! any file of a Unix system may have.
+//! Files of records on the real disk: records longer than the window, and holes, which any file of
+//! a Unix system may have.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,8 @@ use crate::storage::open_folder::OpenFolder;
 
 const HEADER: &[u8] = b"HEADv1\0\0";
 
-/// Reads a file: the lengths of its records, and how it ends, if all was durable up to `durable`.
+/// Reads a file. Returns the lengths of its records and how it ends, if it was durable up to
+/// `durable`.
 fn read(folder: &OpenFolder, durable: u64) -> (Vec<usize>, Result<u64>) {
     let mut lens = Vec::new();
     let on_record = &mut |_, payload: &[u8]| {
@@ -38,7 +39,7 @@ fn open(folder: &tempfile::TempDir) -> (OpenFolder, File) {
     (opened, file)
 }
 
-/// Within the window, as long as it, longer, and longer than what is believed at first sight.
+/// Lengths within the window, equal to it, above it, and above what is loaded without a first pass.
 const LENS: [usize; 6] = [5, (1 << 20) - 16, 1 << 20, (1 << 20) + 1, 20 << 20, 7];
 const HOLE: u64 = 1 << 40;
 
@@ -71,10 +72,10 @@ fn what_lies_behind_a_hole_of_a_terabyte_is_found() {
     let (lens, tail) = read(&opened, end);
     assert_eq!((&lens[..], tail.unwrap()), (&LENS[..], end));
     let bytes = read_all(&opened, "log").unwrap().len() as u64;
-    // The hole begins where a block of the disk does.
+    // The hole begins at a block of the disk.
     let room = super::super::HOLES_BYTES_MAX;
     assert!((end + room..end + room + (1 << 20)).contains(&bytes), "{bytes} bytes of {end}");
-    // A record behind the hole, which says that what is before it was durable.
+    // A record behind the hole that says that everything before it was durable.
     let at = end + HOLE - 5000;
     let head = super::super::encode_head(7, at, 3, &[3; 3]);
     file.write_all_at(&head, at).unwrap();

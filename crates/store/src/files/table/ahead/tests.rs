@@ -1,5 +1,4 @@
-//! Reads in chunks: how many there are, when they are done, and what becomes of those that fail or
-//! are not needed.
+//! Tests of read-ahead: the number of reads, their timing, and failed or unneeded reads.
 
 use std::io;
 use std::sync::{Condvar, Mutex};
@@ -24,7 +23,7 @@ fn options_of(block_bytes: usize) -> TableOptions {
     TableOptions { block_bytes, compression: Compression::None, ..options() }
 }
 
-/// Reads of the disk while a cursor goes over a whole table, and what it has counted.
+/// Moves a cursor over a whole table. Returns the disk's reads and the cursor's own counts.
 fn walk(table_files: &TableFiles, cursor: &mut dyn Cursor, back: bool) -> (u64, u64, Reads) {
     let before = table_files.disk.operations();
     if back { cursor.seek_last() } else { cursor.seek_first() }.unwrap();
@@ -107,22 +106,22 @@ fn a_damaged_block_is_named_when_it_is_come_to_and_not_before() {
     assert!(wrong.contains("data block 40"), "{wrong}");
 }
 
-/// What became of a table's reads, in order.
+/// A record of a table's reads, in order.
 #[derive(Default)]
 struct Log {
-    /// Offset and length, as they were asked for: ahead or not.
+    /// Whether it was read ahead, offset and length.
     reads: Vec<(bool, u64, usize)>,
-    /// Reads from here on fail.
+    /// Reads beyond this offset fail.
     broken_from: Option<u64>,
-    /// Reads ahead wait until it is open.
+    /// Reads ahead wait while this is set.
     is_closed: bool,
 }
 
-/// A file that is read ahead by other threads, from when that is asked for on.
+/// A file whose read-ahead runs on other threads, and that logs its reads.
 struct Noting {
     file: Arc<dyn ReadAt>,
     log: Logged,
-    /// The thread of the test: what others read is read ahead.
+    /// The thread of the test. Reads of other threads are read-ahead.
     thread: ThreadId,
 }
 
@@ -151,7 +150,7 @@ impl ReadAt for Noting {
 
 type Logged = Arc<(Mutex<Log>, Condvar)>;
 
-/// The table, and the log of its reads from now on.
+/// Opens a table whose reads are logged from now on.
 fn noting(table_files: &TableFiles, list: &[Owned]) -> (Arc<Table>, Logged) {
     let table = table_files.table(list, &options_of(1000));
     let mut table = Arc::into_inner(table).expect("nobody else has it");
@@ -162,7 +161,7 @@ fn noting(table_files: &TableFiles, list: &[Owned]) -> (Arc<Table>, Logged) {
     (Arc::new(table), log)
 }
 
-/// Waits until so many reads have begun.
+/// Waits until `count` reads have begun.
 fn reads_begun(log: &Logged, count: usize) -> Vec<(bool, u64, usize)> {
     loop {
         let reads = log.0.lock().unwrap().reads.clone();
@@ -214,7 +213,7 @@ fn a_long_scan_either_way_reads_ahead_from_when_its_chunks_are_large() {
         assert!(whole.iter().all(|read| read.2 as u64 > CHUNK_BYTES - 2000), "{ahead:?}");
         assert_eq!(begun.iter().map(|(.., len)| *len as u64).sum::<u64>(), data_bytes);
     }
-    // A short one reads what it did: a block, then 2, and 4, of which it needs one.
+    // A short scan reads as before: one block, then 2, and 4, of which it needs one.
     log.0.lock().unwrap().reads.clear();
     let mut cursor = table.cursor();
     cursor.seek_first().unwrap();
@@ -233,8 +232,8 @@ fn what_fails_ahead_is_the_error_of_the_block_that_was_needed() {
     let mut cursor = table.cursor().end_to_end();
     cursor.seek_first().unwrap();
     let chunk = reads_begun(&log, 2)[1];
-    // The second chunk is there. The third one, which is read while the cursor is in the second, is
-    // not.
+    // The second chunk is readable. The third one is not; it is read while the cursor is in the
+    // second.
     log.0.lock().unwrap().broken_from = Some(chunk.1 + chunk.2 as u64);
     let mut count = 0u64;
     let wrong = loop {
@@ -273,7 +272,7 @@ fn a_cursor_that_is_dropped_or_jumps_waits_for_nothing_and_leaves_nothing() {
     log.0.lock().unwrap().is_closed = false;
     log.1.notify_all();
     drop((jumps, table));
-    // Threads whose reads are not wanted any more let go of the file.
+    // Threads release the file once their reads are abandoned.
     while file.strong_count() > 0 {
         std::thread::yield_now();
     }

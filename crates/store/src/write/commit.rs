@@ -368,10 +368,10 @@ impl Leading<'_> {
         sync: bool,
         tell: impl FnMut(usize, Result<Sequence>),
     ) -> Result<()> {
-        let start = engine.env.clock.now();
+        let start = sync.then(|| engine.env.clock.now());
         let written = self.commit.writer().commit(engine, writes, sync, tell);
         engine.writer_is_free();
-        self.sync_time = sync.then(|| engine.since(start));
+        self.sync_time = start.map(|start| engine.since(start));
         written
     }
 }

@@ -261,13 +261,14 @@ impl Engine {
     /// Waits, for a caller that may give up, until a write is not stopped. Of flushes and merges
     /// that fail the write tells: nobody waits for these.
     pub(crate) fn wait_for_room(&self) -> Result<()> {
-        let lag = self.lag();
-        if !self.lacks_room(&lag) && lag.runs < self.run_limits.stop
+        // The write itself asks how far all lags behind: mostly this look is enough.
+        let now = self.current.pin();
+        let may_stop = now.sealed.len() >= SEALED_MAX || now.lagging_runs >= self.run_limits.stop;
+        drop(now);
+        if !may_stop
             || self.table_files.options.background == Background::Stepped
+            || !self.stops_writers(&lock(&self.work))
         {
-            return Ok(());
-        }
-        if !self.stops_writers(&lock(&self.work)) {
             return Ok(());
         }
         let _stopped = StoppedWriter::begin(self);

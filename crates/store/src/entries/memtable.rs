@@ -82,8 +82,8 @@ impl Memtable {
 
     /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: no entry with
     /// this key and sequence number is there. A deleted range is not empty. Its deletion, and every
-    /// entry after the first such deletion, is newer than everything that is there. Readers go on;
-    /// of several writers each waits for the one before.
+    /// entry after the first such deletion, is newer than everything that is there. No other thread
+    /// adds meanwhile; readers go on.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         if kind == Kind::DeleteRange {
             let has_newer =

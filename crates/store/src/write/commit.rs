@@ -54,7 +54,7 @@ pub(crate) struct Commit {
     queue: Mutex<Queue>,
     /// So many writers may wait awake.
     awake_max: usize,
-    /// Groups that have ended.
+    /// Groups that have ended. Who changes it holds the queue.
     ended: AtomicU64,
     /// Signalled when a leader has finished, if a writer sleeps.
     turn: Condvar,
@@ -296,7 +296,7 @@ impl Commit {
         queue.recent = writers + queue.waiting.len();
         queue.hurried = queue.hurried.saturating_sub(1);
         queue.sync_time = sync_time.unwrap_or(queue.sync_time);
-        self.ended.fetch_add(1, Ordering::Relaxed);
+        self.ended.store(self.ended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let asleep = queue.asleep;
         drop(queue);
         // It costs a system call, whether a writer sleeps or not.

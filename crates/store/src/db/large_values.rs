@@ -71,11 +71,9 @@ impl Keyspace {
         }
         let put = files.values.put_from(length, fill);
         let (at, _held) = put.inspect_err(|_| self.engine.sweep_or_call())?;
-        let mut batch = self.batch();
-        batch.put_apart(key, &at);
         // A write is no call that closing waits for: it may wait itself.
         drop(call);
-        self.write_if(batch, Vec::new())
+        self.write_if(None, |batch| batch.put_apart(key, &at))
     }
 
     /// The value of a key, to be read in parts; None if it has none. Takes 1 MiB of memory at most

@@ -44,8 +44,8 @@ impl Owner {
         self.keyspaces.keep(&self.engine, keyspace, options)
     }
 
-    /// Gives the number of the last write.
-    pub(crate) fn write(&self, write: Write, sync: bool) -> Result<Sequence> {
+    /// Gives the number of the last write. What it is given may be empty then.
+    pub(crate) fn write(&self, write: &mut Write, sync: bool) -> Result<Sequence> {
         let engine = &self.engine;
         write.batch.check()?;
         // In a child the locks of writers may be held for ever.
@@ -62,22 +62,22 @@ impl Owner {
 
     /// Writes what another store has told. Its operands were taken there: they are written as they
     /// are, whether or not their operator is here.
-    pub(crate) fn write_told(&self, write: Write) -> Result<Sequence> {
+    pub(crate) fn write_told(&self, write: &mut Write) -> Result<Sequence> {
         write.batch.check()?;
         self.engine.life().check()?;
         self.write_checked(write, false)
     }
 
     #[inline]
-    fn write_checked(&self, mut write: Write, sync: bool) -> Result<Sequence> {
+    fn write_checked(&self, write: &mut Write, sync: bool) -> Result<Sequence> {
         let engine = &self.engine;
         write.batch.start_lifetimes(&*engine.env.clock);
         let _held = self.put_values_apart(&mut write.batch)?;
         let (commit, clock) = (&engine.commit, engine.timing());
         let expected = write.batch.take_expected();
         engine.counters.batches.time(clock, || match expected.is_empty() {
-            true => commit.write_if(engine, &mut write, sync),
-            false => single_keys::write_as_expected(engine, &write, &expected, sync),
+            true => commit.write_if(engine, write, sync),
+            false => single_keys::write_as_expected(engine, write, &expected, sync),
         })
     }
 

@@ -193,6 +193,12 @@ impl Batch {
         (self.has_lifetimes, self.has_operands, self.longest) = (false, false, 0);
     }
 
+    /// As `clear`, and of the memory for keys and values keeps at most so many bytes.
+    pub(crate) fn clear_to(&mut self, bytes: usize) {
+        self.clear();
+        self.bytes.shrink_to(bytes);
+    }
+
     /// Whether it has a value of so many bytes, perhaps.
     #[inline]
     pub(crate) fn may_have_value_of(&self, bytes: usize) -> bool {

@@ -93,6 +93,14 @@ impl Write {
         Write { batch, ..Write::default() }
     }
 
+    /// Empties it. Of its memory for keys and values at most so many bytes stay.
+    pub(crate) fn clear_to(&mut self, bytes: usize) {
+        let Write { batch, conditions, reads, holder } = self;
+        batch.clear_to(bytes);
+        conditions.clear();
+        (*reads, *holder) = (None, None);
+    }
+
     /// Whether it writes into the default key space alone, whatever others do.
     pub(super) fn is_plain(&self) -> bool {
         let is_default = self.batch.only_keyspace() == Some(KeyspaceId::DEFAULT);

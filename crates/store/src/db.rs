@@ -28,6 +28,7 @@ use crate::write::conflicts::Write;
 use crate::write::engine::{Engine, EngineUse};
 use crate::write::keyspaces;
 
+mod kept_write;
 mod keyspace;
 mod large_values;
 mod owner;
@@ -132,13 +133,13 @@ impl Db {
     /// `LockTimeout`: a transaction has locked a key; nothing was written.
     pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
-        self.owner.write(Write::of(batch.into()), sync).map(|_| ())
+        self.owner.write(&mut Write::of(batch.into()), sync).map(|_| ())
     }
 
     /// As [`write`](Db::write), but the batch is durable when this returns, whatever the options
     /// say.
     pub fn write_synced(&self, batch: impl Into<Batch>) -> Result<()> {
-        self.owner.write(Write::of(batch.into()), true).map(|_| ())
+        self.owner.write(&mut Write::of(batch.into()), true).map(|_| ())
     }
 
     /// Makes all earlier writes durable.

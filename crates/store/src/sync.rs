@@ -31,10 +31,10 @@ use std::time::{Duration, Instant};
 use triomphe::ThinArc;
 
 #[cfg(any(loom, shuttle))]
-pub(crate) use model::{Slot, Switch, Witness};
+pub(crate) use model::{Pinned, Slot, Switch, Witness};
 pub(crate) use std::sync::{Arc, OnceLock, Weak};
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use swap::{Slot, Switch, Witness};
+pub(crate) use swap::{Pinned, Slot, Switch, Witness};
 pub(crate) use sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use thread::{Builder, JoinHandle, ThreadId, current, yield_now};

@@ -207,6 +207,11 @@ impl Writer {
         &self.bytes
     }
 
+    /// The same, to be changed where it is.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
     /// Starts again, keeping the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();

@@ -302,7 +302,7 @@ impl<'d> Restored<'d> {
     /// Operands are written as they are, also where their operator is not known.
     fn write(&self, group: Group) -> Result<()> {
         let Group { out, held, .. } = group;
-        self.db.owner.write_told(Write::of(out))?;
+        self.db.owner.write_told(&mut Write::of(out))?;
         // A value file keeps its descriptor until it is durable.
         if held.is_empty() { Ok(()) } else { self.db.sync() }
     }

@@ -330,6 +330,20 @@ fn a_write_of_a_batch_costs_no_more_for_those_before_it() {
     }
 }
 
+/// What stays takes memory by pieces: entries, and the places where searches begin.
+#[test]
+fn a_put_allocates_nothing_for_itself() {
+    let disk = counted::Counted::new();
+    let options = Options::new().sync(SyncPolicy::Never).background(Background::Stepped);
+    let db = Db::open_with("db", options, disk.environment()).expect("opens");
+    let puts = |from: u64| {
+        (from..from + 1000).for_each(|n| db.put(key(b'm', n), VALUE).expect("puts"));
+    };
+    puts(0);
+    let ((), used) = disk.used(|| puts(1000));
+    assert!(used.allocations < 100, "{used:?}");
+}
+
 /// What some operations of a batch cost that has so many writes.
 fn of_batch(world: &mut World, writes: u64, operation: &fn(&mut Batch, u64)) -> Cost {
     let mut batch = batch_of(writes);

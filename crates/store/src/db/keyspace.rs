@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use trommel_filters::CountBounds;
 
+use crate::db::kept_write::with_write;
 use crate::db::owner::Owner;
 use crate::entries::batch::Batch;
 use crate::entries::entry::Sequence;
 use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
-use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::plan::sync_policy::SyncPolicy;
@@ -20,7 +20,7 @@ use crate::read::{estimate, get, multi_get};
 use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps};
 use crate::tree::stats::Stats;
-use crate::write::conflicts::{Condition, Write};
+use crate::write::conflicts::Condition;
 use crate::write::engine::EngineUse;
 
 /// A handle of a key space: one tree of a store, with its own keys, guard and options. The key
@@ -126,9 +126,7 @@ impl Keyspace {
 
     /// Sets the value of a key.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = self.batch();
-        batch.put(key, value);
-        self.write_batch(batch)
+        self.write_if(None, |batch| batch.put(key, value))
     }
 
     /// Sets the value of a key for the duration `ttl`. After that the key has no value: neither
@@ -140,9 +138,7 @@ impl Keyspace {
         value: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<()> {
-        let mut batch = self.batch();
-        batch.put_ttl(key, value, ttl);
-        self.write_batch(batch)
+        self.write_if(None, |batch| batch.put_ttl(key, value, ttl))
     }
 
     /// Returns the time that is `ttl` from now, by the clock of the store's environment.
@@ -176,16 +172,12 @@ impl Keyspace {
     /// [`write`](crate::Db::write). If the operator rejects an operand, only a read of the key
     /// reports it.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = self.batch();
-        batch.merge(key, operand);
-        self.write_batch(batch)
+        self.write_if(None, |batch| batch.merge(key, operand))
     }
 
     /// Deletes a key. It is no error if the key does not exist.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = self.batch();
-        batch.delete(key);
-        self.write_batch(batch)
+        self.write_if(None, |batch| batch.delete(key))
     }
 
     /// Deletes all keys from `from` (inclusive) to `to` (exclusive) with one write, however many
@@ -195,9 +187,7 @@ impl Keyspace {
     /// # Errors
     /// `InvertedRange`: `from` is greater than `to`. Otherwise as [`write`](crate::Db::write).
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
-        let mut batch = self.batch();
-        batch.delete_range(from, to);
-        self.write_batch(batch)
+        self.write_if(None, |batch| batch.delete_range(from, to))
     }
 
     /// Bulk-loads entries whose keys ascend: writes them as one sorted run, in one pass, bypassing
@@ -344,23 +334,18 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Returns an empty batch that writes into this key space.
-    pub(super) fn batch(&self) -> Batch {
-        let mut batch = Batch::new();
-        if self.engine.keyspace != KeyspaceId::DEFAULT {
-            batch.to(self);
-        }
-        batch
-    }
-
-    fn write_batch(&self, batch: Batch) -> Result<()> {
-        self.write_if(batch, Vec::new())
-    }
-
-    /// Writes a batch if all conditions hold.
-    pub(super) fn write_if(&self, batch: Batch, conditions: Vec<Condition>) -> Result<()> {
+    /// Writes what `add` puts into a batch for this key space, if the condition holds.
+    pub(super) fn write_if(
+        &self,
+        condition: Option<Condition>,
+        add: impl FnOnce(&mut Batch) -> &mut Batch,
+    ) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
-        self.owner.write(Write { conditions, ..Write::of(batch) }, sync).map(|_| ())
+        with_write(|write| {
+            add(write.batch.to(self));
+            write.conditions.extend(condition);
+            self.owner.write(write, sync).map(|_| ())
+        })
     }
 }
 

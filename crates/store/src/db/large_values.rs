@@ -72,12 +72,10 @@ impl Keyspace {
         }
         let put = files.values.put_from(length, fill);
         let (at, _held) = put.inspect_err(|_| self.engine.sweep_or_call())?;
-        let mut batch = self.batch();
-        batch.put_apart(key, &at);
         // Closing waits for calls such as this one, but not for writes, which may have to wait
         // themselves.
         drop(call);
-        self.write_if(batch, Vec::new())
+        self.write_if(None, |batch| batch.put_apart(key, &at))
     }
 
     /// Returns a reader of the value of a key, or None if it has no value. For a value [stored

@@ -44,8 +44,9 @@ impl Owner {
         self.keyspaces.keep(&self.engine, keyspace, options)
     }
 
-    /// Writes a batch if its conditions hold. Returns the sequence number of its last write.
-    pub(crate) fn write(&self, write: Write, sync: bool) -> Result<Sequence> {
+    /// Writes a batch if its conditions hold. Returns the sequence number of its last write. The
+    /// batch may be empty afterwards.
+    pub(crate) fn write(&self, write: &mut Write, sync: bool) -> Result<Sequence> {
         let engine = &self.engine;
         write.batch.check()?;
         // In a forked child, the writers' locks may be held forever.
@@ -62,22 +63,22 @@ impl Owner {
 
     /// Writes changes that another store has shipped. That store has checked their merge operands.
     /// They are written as they are, even if their operator is not set here.
-    pub(crate) fn write_told(&self, write: Write) -> Result<Sequence> {
+    pub(crate) fn write_told(&self, write: &mut Write) -> Result<Sequence> {
         write.batch.check()?;
         self.engine.life().check()?;
         self.write_checked(write, false)
     }
 
     #[inline]
-    fn write_checked(&self, mut write: Write, sync: bool) -> Result<Sequence> {
+    fn write_checked(&self, write: &mut Write, sync: bool) -> Result<Sequence> {
         let engine = &self.engine;
         write.batch.start_lifetimes(&*engine.env.clock);
         let _held = self.put_values_apart(&mut write.batch)?;
         let (commit, clock) = (&engine.commit, engine.timing());
         let expected = write.batch.take_expected();
         engine.counters.batches.time(clock, || match expected.is_empty() {
-            true => commit.write_if(engine, &mut write, sync),
-            false => single_keys::write_as_expected(engine, &write, &expected, sync),
+            true => commit.write_if(engine, write, sync),
+            false => single_keys::write_as_expected(engine, write, &expected, sync),
         })
     }
 

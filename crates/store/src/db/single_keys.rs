@@ -229,15 +229,14 @@ impl Keyspace {
 
     /// Writes or deletes a key. Returns false if the key was written after it was seen.
     fn write_over(&self, key: &[u8], seen: &Seen, new: Option<&[u8]>) -> Result<bool> {
-        let mut batch = self.batch();
-        match new {
+        let expiry = seen.value.as_ref().and_then(|value| value.expiry());
+        let (keyspace, of_key) = (self.engine.keyspace, key.to_vec());
+        let condition = Condition { keyspace, key: of_key, at: seen.at, expiry };
+        let written = self.write_if(Some(condition), |batch| match new {
             Some(value) => batch.put(key, value),
             None => batch.delete(key),
-        };
-        let expiry = seen.value.as_ref().and_then(|value| value.expiry());
-        let (keyspace, key) = (self.engine.keyspace, key.to_vec());
-        let condition = Condition { keyspace, key, at: seen.at, expiry };
-        match self.write_if(batch, vec![condition]) {
+        });
+        match written {
             Err(Error::Conflict { .. }) => Ok(false),
             written => written.map(|()| true),
         }

@@ -252,8 +252,8 @@ impl Transaction {
         }
         self.look_ahead(&mut reads)?;
         let (reads, holder) = (Some(Box::new(reads)), Some(self.locks.holder()));
-        let write = Write { reads, holder, ..Write::of(batch) };
-        self.db.owner.write(write, sync).map(|last| last.0)
+        let mut write = Write { reads, holder, ..Write::of(batch) };
+        self.db.owner.write(&mut write, sync).map(|last| last.0)
     }
 
     /// Validates the read set against the commits so far. So little is left to validate while other

@@ -196,6 +196,12 @@ impl Batch {
         (self.has_lifetimes, self.has_operands, self.longest) = (false, false, 0);
     }
 
+    /// Clears the batch, and keeps at most `bytes` bytes of the memory for keys and values.
+    pub(crate) fn clear_to(&mut self, bytes: usize) {
+        self.clear();
+        self.bytes.shrink_to(bytes);
+    }
+
     /// Returns whether a stored value may have `bytes` bytes or more. False: none has.
     #[inline]
     pub(crate) fn may_have_value_of(&self, bytes: usize) -> bool {

@@ -86,7 +86,7 @@ impl Memtable {
     ///
     /// Requires: no entry with this key and sequence number exists. A deleted range is not empty. A
     /// range deletion, and every entry after the first one, is newer than everything in the
-    /// memtable. Readers are not blocked; writers take turns.
+    /// memtable. No other thread adds at the same time. Readers are not blocked.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         if kind == Kind::DeleteRange {
             let has_newer =

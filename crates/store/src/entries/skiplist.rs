@@ -424,7 +424,9 @@ impl SkipList {
         let levels = if is_marked { HEIGHT_MAX } else { height };
         assert!(splice.known >= levels, "{} of {levels} levels are known", splice.known);
         let after = self.approach(entry, splice, levels);
-        let taken = self.entry_at(after).is_some_and(|found| found.order(entry) == Ordering::Equal);
+        // Numbers differ mostly, and so no key is loaded.
+        let is_same = |it: Entry<'_>| it.sequence == entry.sequence && it.key == entry.key;
+        let taken = self.entry_at(after).is_some_and(is_same);
         assert!(!taken, "two entries with {:?} and one key", entry.sequence);
         let (node, size) = new_node(arena, entry, height);
         // A reader that reaches the node at any level may continue at any level. So the node is
@@ -437,7 +439,9 @@ impl SkipList {
                 self.part_newest(node, next, level);
             }
         }
-        let levels_before = self.height.fetch_max(height, Memory::Relaxed);
+        // Only who holds the arena changes it, and the counters below: no locked step is needed.
+        let levels_before = self.height.load(Memory::Relaxed);
+        self.height.store(levels_before.max(height), Memory::Relaxed);
         changed();
         for (level, &before) in splice.before.iter().enumerate().take(height) {
             if is_marked && level >= levels_before {
@@ -453,9 +457,9 @@ impl SkipList {
         let none = || Box::new(Hints { last: node, splice: *splice, starts: None });
         let hints = arena.hints.get_or_insert_with(none);
         (hints.last, hints.splice) = (node, *splice);
-        self.len.fetch_add(1, Memory::Relaxed);
+        self.len.store(self.len() + 1, Memory::Relaxed);
         let of_starts = if height > 1 { self.note_start(hints, node) } else { 0 };
-        self.size_bytes.fetch_add(size + of_starts, Memory::Relaxed);
+        self.size_bytes.store(self.size_bytes() + size + of_starts, Memory::Relaxed);
     }
 
     pub(crate) fn len(&self) -> usize {

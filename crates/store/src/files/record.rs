@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use trommel_filters::Reader;
+use trommel_filters::{Reader, Writer};
 
 use crate::entries::checksum;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ const HOLES_BYTES_MAX: u64 = 64 << 20;
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Bytes of memory that a writer keeps between records. The rest is freed.
-const BUFFER_KEPT_BYTES: usize = 1 << 20;
+const RECORD_KEPT_BYTES: usize = 1 << 20;
 
 /// Writes records, each with one append.
 pub(crate) struct RecordWriter {
@@ -46,7 +46,8 @@ pub(crate) struct RecordWriter {
     path: PathBuf,
     salt: u64,
     len: u64,
-    buffer: Vec<u8>,
+    /// The record that is being made, or was made last: head and payload.
+    record: Writer,
     /// Set after a failure: the end of the file is unknown, so nothing more is written.
     failed: bool,
 }
@@ -62,22 +63,32 @@ impl RecordWriter {
     ) -> Result<Self> {
         file.append(header).map_err(Error::io(&path))?;
         let len = header.len() as u64;
-        Ok(RecordWriter { file, path, salt, len, buffer: Vec::new(), failed: false })
+        Ok(RecordWriter { file, path, salt, len, record: Writer::new(), failed: false })
     }
 
     /// Appends a record. After an error the file takes no more records.
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        self.begin_record().bytes(payload);
+        self.end_record()
+    }
+
+    /// Begins a record. Returns the buffer to which its payload is written.
+    pub(crate) fn begin_record(&mut self) -> &mut Writer {
+        self.record.clear();
+        self.record.bytes(&[0; HEAD_SIZE]);
+        &mut self.record
+    }
+
+    /// Appends the record that was begun. After an error the file takes no more records.
+    pub(crate) fn end_record(&mut self) -> Result<()> {
+        let (head, payload) = self.record.as_mut_slice().split_at_mut(HEAD_SIZE);
         let too_long = |_| Error::ValueTooLong { len: payload.len(), max: u32::MAX as usize };
         let len = u32::try_from(payload.len()).map_err(too_long)?;
-        let head = encode_head(self.salt, self.len, len, payload);
-        self.buffer.clear();
-        self.buffer.extend_from_slice(&head);
-        self.buffer.extend_from_slice(payload);
-        let written = self.unless_failed(|file, buffer| file.append(buffer));
-        self.len += self.buffer.len() as u64;
-        if self.buffer.capacity() > BUFFER_KEPT_BYTES {
-            self.buffer.truncate(BUFFER_KEPT_BYTES);
-            self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        head.copy_from_slice(&encode_head(self.salt, self.len, len, payload));
+        let written = self.unless_failed(|file, record| file.append(record));
+        self.len += self.record.len() as u64;
+        if self.record.len() > RECORD_KEPT_BYTES {
+            self.record = Writer::new();
         }
         written
     }
@@ -116,7 +127,7 @@ impl RecordWriter {
         }
         // Set first, so that a panic counts as a failure too.
         self.failed = true;
-        let result = operation(self.file.as_mut(), &self.buffer);
+        let result = operation(self.file.as_mut(), self.record.as_slice());
         self.failed = result.is_err();
         result.map_err(Error::io(&self.path))
     }

@@ -60,8 +60,6 @@ const KEYSPACE_TAG: u8 = 64;
 const REPEATS_TAG: u8 = 65;
 /// An item that is not an entry: how many sequence numbers are skipped follows.
 const GAP_TAG: u8 = 66;
-/// Bytes of memory that are kept between groups. The rest is freed.
-const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
 pub(crate) fn header() -> [u8; HEADER_SIZE] {
     header_of(VERSION)
@@ -110,7 +108,6 @@ pub(crate) struct Wal {
     end: Arc<LogEnd>,
     /// The number of durable bytes that the last group records.
     said_bytes: u64,
-    payload: Writer,
 }
 
 impl Wal {
@@ -192,18 +189,19 @@ impl Wal {
         before: Predecessor,
     ) -> Result<Wal> {
         let mut wal = Wal::empty(file, path, number)?;
-        wal.payload.varint(before.wal);
-        wal.payload.varint(before.valid_bytes);
-        before.last.into_iter().for_each(|last| wal.payload.varint(last.0));
-        wal.append_payload()?;
+        let payload = wal.records.begin_record();
+        payload.varint(before.wal);
+        payload.varint(before.valid_bytes);
+        before.last.into_iter().for_each(|last| payload.varint(last.0));
+        wal.end_record()?;
         Ok(wal)
     }
 
     /// Creates a log without a record.
     fn empty(file: Box<dyn Append>, path: PathBuf, number: u64) -> Result<Wal> {
         let records = RecordWriter::begin(file, path, number, &header())?;
-        let (payload, end) = (Writer::new(), LogEnd::of(&records));
-        Ok(Wal { records, number, end, said_bytes: 0, payload })
+        let end = LogEnd::of(&records);
+        Ok(Wal { records, number, end, said_bytes: 0 })
     }
 
     /// Appends a group of batches with `count` entries. `first` is the number of the first entry.
@@ -214,27 +212,28 @@ impl Wal {
         count: usize,
         writes: impl Iterator<Item = NumberedWrite<'e>>,
     ) -> Result<()> {
-        self.begin_group(first, count);
-        encode_writes(&mut self.payload, first.0, writes);
-        self.append_payload()
+        encode_writes(self.begin_group(first, count), first.0, writes);
+        self.end_record()
     }
 
     /// Appends groups that repeat entries of earlier logs.
     pub(crate) fn repeat(&mut self, writes: &[MemtableWrite<'_>]) -> Result<()> {
         groups(writes).try_for_each(|group| {
             let first = group[0].entry.sequence;
-            self.begin_group(first, group.len());
-            self.payload.u8(REPEATS_TAG);
+            let payload = self.begin_group(first, group.len());
+            payload.u8(REPEATS_TAG);
             let writes = group.iter().map(MemtableWrite::as_logged);
-            encode_writes(&mut self.payload, first.0, writes.zip(first.0..));
-            self.append_payload()
+            encode_writes(payload, first.0, writes.zip(first.0..));
+            self.end_record()
         })
     }
 
-    fn begin_group(&mut self, first: Sequence, count: usize) {
-        self.payload.clear();
+    /// Begins a group. Returns the buffer to which its entries are written.
+    fn begin_group(&mut self, first: Sequence, count: usize) -> &mut Writer {
         self.said_bytes = self.valid_bytes();
-        [self.said_bytes, first.0, count as u64].into_iter().for_each(|it| self.payload.varint(it));
+        let payload = self.records.begin_record();
+        [self.said_bytes, first.0, count as u64].into_iter().for_each(|it| payload.varint(it));
+        payload
     }
 
     /// Appends an empty group unless the last group records all durable bytes. Damage to them is
@@ -252,12 +251,9 @@ impl Wal {
         self.append(next, 0, std::iter::empty())
     }
 
-    fn append_payload(&mut self) -> Result<()> {
-        let appended = self.records.append(self.payload.as_slice());
+    fn end_record(&mut self) -> Result<()> {
+        let appended = self.records.end_record();
         appended.iter().for_each(|()| self.end.appended(self.records.len()));
-        if self.payload.len() > PAYLOAD_KEPT_BYTES {
-            self.payload = Writer::new();
-        }
         appended
     }
 

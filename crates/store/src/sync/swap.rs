@@ -52,13 +52,16 @@ impl<H> Slot<H> {
 /// One shared value that is replaced as a whole.
 pub(crate) struct Switch<T>(ArcSwap<T>);
 
+/// A pinned value.
+pub(crate) type Pinned<T> = Guard<Arc<T>>;
+
 impl<T> Switch<T> {
     pub(crate) fn new(value: Arc<T>) -> Self {
         Switch(ArcSwap::new(value))
     }
 
     /// The present value, for a short look.
-    pub(crate) fn pin(&self) -> Guard<Arc<T>> {
+    pub(crate) fn pin(&self) -> Pinned<T> {
         self.0.load()
     }
 

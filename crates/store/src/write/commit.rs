@@ -55,7 +55,7 @@ pub(crate) struct Commit {
     queue: Mutex<Queue>,
     /// The number of writers that may spin.
     awake_max: usize,
-    /// Counts groups that have ended.
+    /// Counts groups that have ended. Changed only while the queue is locked.
     ended: AtomicU64,
     /// Signalled when a leader has finished, if a writer sleeps.
     turn: Condvar,
@@ -300,7 +300,7 @@ impl Commit {
         queue.recent = writers + queue.waiting.len();
         queue.hurried = queue.hurried.saturating_sub(1);
         queue.sync_time = sync_time.unwrap_or(queue.sync_time);
-        self.ended.fetch_add(1, Ordering::Relaxed);
+        self.ended.store(self.ended.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let asleep = queue.asleep;
         drop(queue);
         // Notifying costs a system call even if no writer sleeps.
@@ -373,10 +373,10 @@ impl Leading<'_> {
         sync: bool,
         tell: impl FnMut(usize, Result<Sequence>),
     ) -> Result<()> {
-        let start = engine.env.clock.now();
+        let start = sync.then(|| engine.env.clock.now());
         let written = self.commit.writer().commit(engine, writes, sync, tell);
         engine.writer_is_free();
-        self.sync_time = sync.then(|| engine.since(start));
+        self.sync_time = start.map(|start| engine.since(start));
         written
     }
 }

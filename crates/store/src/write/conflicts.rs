@@ -93,6 +93,14 @@ impl Write {
         Write { batch, ..Write::default() }
     }
 
+    /// Clears it, and keeps at most `bytes` bytes of the memory for keys and values.
+    pub(crate) fn clear_to(&mut self, bytes: usize) {
+        let Write { batch, conditions, reads, holder } = self;
+        batch.clear_to(bytes);
+        conditions.clear();
+        (*reads, *holder) = (None, None);
+    }
+
     /// Whether it writes only into the default key space, and has no conditions.
     pub(super) fn is_plain(&self) -> bool {
         let is_default = self.batch.only_keyspace() == Some(KeyspaceId::DEFAULT);

@@ -115,7 +115,7 @@ fn ingest_all<E: From<Error>>(
     engine: &Engine,
     entries: impl Entries<E>,
 ) -> std::result::Result<u64, E> {
-    let (entries, bytes) = engine.commit.write_apart(engine, |sequence| {
+    let entries = engine.commit.write_apart(engine, |sequence| {
         let (written, bytes) = write_run(engine, sequence, entries)?;
         let flush = engine.installer().take_flush();
         let (first, last) = (sequence, sequence);
@@ -130,9 +130,9 @@ fn ingest_all<E: From<Error>>(
         // which names the run from the start.
         let _ = engine.installer().repeat_edit(engine);
         engine.work_appeared();
-        Ok::<_, E>((written.output.entries(), bytes))
+        engine.counters.wrote(written.output.entries(), bytes);
+        Ok::<_, E>(written.output.entries())
     })?;
-    engine.counters.wrote(entries, bytes);
     engine.sweep_or_call();
     Ok(entries)
 }

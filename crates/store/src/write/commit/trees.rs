@@ -18,8 +18,9 @@ use crate::entries::memtable::Memtable;
 use crate::entries::value_ref::ref_in;
 use crate::error::{Error, Result};
 use crate::files::wal::NumberedWrite;
-use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak, lock};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Pinned, Weak, lock};
 use crate::tree::open_tree::OpenTree;
+use crate::tree::version::Version;
 use crate::write::engine::Engine;
 
 /// Size of the cache of recently used trees.
@@ -299,7 +300,7 @@ impl<'e> Touched<'e> {
         if engine.has_log() {
             now.active.note_first_log(&engine.logs, engine.keyspace);
         }
-        Filling { engine, memtable: Arc::clone(&now.active.memtable), taken: SmallVec::new() }
+        Filling { engine, now, taken: SmallVec::new() }
     }
 }
 
@@ -309,7 +310,8 @@ const TOGETHER: usize = 16;
 /// A memtable that is being filled. Dropping this counts the memory that the memtable takes.
 struct Filling<'e, 'w> {
     engine: &'e Engine,
-    memtable: Arc<Memtable>,
+    /// The version whose active memtable it is.
+    now: Pinned<Version>,
     /// Entries that are not yet inserted.
     taken: SmallVec<[Entry<'w>; TOGETHER]>,
 }
@@ -324,7 +326,7 @@ impl<'w> Filling<'_, 'w> {
     }
 
     fn put_taken(&mut self) {
-        self.memtable.insert_all(&self.taken);
+        self.now.active.memtable.insert_all(&self.taken);
         self.taken.clear();
     }
 
@@ -336,14 +338,14 @@ impl<'w> Filling<'_, 'w> {
         let at = at.expect("a write has sound references");
         let file = self.engine.table_files.values.store.held(at.file);
         let file = file.expect("who puts a value holds its file");
-        self.engine.current.pin().active.values.hold(&file, &at);
+        self.now.active.values.hold(&file, &at);
     }
 }
 
 impl Drop for Filling<'_, '_> {
     fn drop(&mut self) {
         if let Some(memory) = self.engine.memory() {
-            memory.note_active(self.memtable.size_bytes());
+            memory.note_active(self.now.active.memtable.size_bytes());
         }
     }
 }

@@ -63,8 +63,8 @@ pub struct Options {
 }
 
 options! {
-    /// T: how many runs of a level, once it is full, merge into one run of the next level. 2
-    /// to 255. More: cheaper writes, more runs (which a guard makes cheap to have).
+    /// T: how many runs of a level, once it is full, merge into one run of the next level. 2 to
+    /// 255. More: cheaper writes, more runs (which a guard makes cheap to have).
     size_ratio: u32 = 10, "2 to 255" if |it| (2..=255).contains(it);
     /// How many runs levels have, and whether the first levels have another ratio.
     policy: Policy = Policy::default(), "a policy's name";

@@ -27,8 +27,8 @@ use crate::sync::Arc;
 
 /// Longer pieces are cheaper by system call, since each page of a window costs a page fault.
 const PIECE_MAX: usize = 2 << 10;
-/// The least and the most bytes that are allocated at once. In between, it is about as much as there
-/// is data.
+/// The least and the most bytes that are allocated at once. In between, it is about as much as the
+/// file has.
 const AHEAD: (u64, u64) = (128 << 10, 4 << 20);
 /// Mappings begin at pages. No page is larger than this, and a multiple of a page works, too.
 const PAGE: u64 = 64 << 10;

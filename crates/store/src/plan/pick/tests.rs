@@ -125,7 +125,7 @@ fn policies() -> impl Strategy<Value = (Policy, u32)> {
 }
 
 proptest! {
-    // DESIGN 2, rule 1: a merge takes a contiguous stretch and its output takes that place,
+    // docs/design/merges.md: a merge takes contiguous runs, and its output takes their place,
     // whatever else is open.
     #[test]
     fn merges_that_end_in_any_order_keep_runs_in_order_of_age(

@@ -148,7 +148,7 @@ fn a_tree_has_as_many_levelled_levels_as_its_policy_says() {
     }
 }
 
-#[test] // GRF paper, section 4.2 and DESIGN 2: the shape is the number of flushes in base T.
+#[test] // GRF paper, section 4.2: the shape is the number of flushes in base T.
 fn the_shape_is_an_odometer_of_flushes() {
     for (count, shape) in (1u64..).zip(&shapes(10, 2345)) {
         let digits = format!("{count}").len();
@@ -324,7 +324,7 @@ fn left_over() -> impl Strategy<Value = Vec<(usize, u64, u64)>> {
 }
 
 proptest! {
-    #[test] // DESIGN 5: a store may be opened with another policy at any time, and moves there.
+    #[test] // A store may be opened with another policy at any time, and adopts it as it merges.
     fn every_policy_brings_every_layout_into_shape(
         left in left_over(),
         (policy, size_ratio) in policies(),

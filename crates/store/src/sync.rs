@@ -1,17 +1,16 @@
-//! The sync seam: every lock, atomic and thread of the store comes from here, so that a model
-//! checker can take their place. Also the switch that readers pin a version with, and the slots of
-//! cached blocks.
+//! The single source of all locks, atomics and threads of the store, so that a model checker can
+//! replace them. Also the switch with which readers pin a version, and the slots of cached blocks.
 //! ```text
-//! reader   pin() ----> a version that stays as it is while it is held
-//! writer   store(new)  later pins see the new one
-//! slot     hold() ---> what is in it, or nothing; replace(..) changes it
+//! reader   pin() ----> a version that does not change while it is held
+//! writer   store(new)  later pins see the new version
+//! slot     hold() ---> its content, or nothing; replace(..) changes it
 //!
 //!                      locks, atomics, threads    switch, slot
 //! an ordinary build    std                        arc-swap: sync/swap.rs
-//! --cfg loom           loom                       values, and which is current: sync/model.rs
+//! --cfg loom           loom                       a list, and its current index: sync/model.rs
 //! --cfg shuttle        shuttle                    the same
 //! ```
-//! Invariant: pinning takes no lock and writes no shared count; holding takes no lock.
+//! Invariant: pinning takes no lock and writes to no shared counter; holding takes no lock.
 
 #[cfg(any(loom, shuttle))]
 mod model;
@@ -39,16 +38,16 @@ pub(crate) use sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, Atomic
 pub(crate) use sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use thread::{Builder, JoinHandle, ThreadId, current, yield_now};
 
-/// A header and bytes in one piece of memory with their reference count; a handle is one pointer.
+/// A header and bytes in one allocation with their reference count. A handle is one pointer.
 pub(crate) type Shared<H> = ThinArc<H, u8>;
 
-/// Locks. A thread that panicked while it held the lock has left nothing half-done: every critical
+/// Locks a mutex. A thread that panicked with the lock has left nothing half-done: every critical
 /// section of the store replaces values as a whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks, unless another thread has. See [`lock`] about panics.
+/// Locks a mutex, unless another thread has the lock. See [`lock`] about panics.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
@@ -57,12 +56,12 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// Waits to be woken. See [`lock`] about panics.
+/// Waits for a signal. See [`lock`] about panics.
 pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits to be woken, or for `time`. True: that time is over. Requires: `guard` is of `mutex`.
+/// Waits for a signal, for at most `time`. True: the time is over. Requires: `guard` is of `mutex`.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) fn wait_for<'a, T>(
     condition: &Condvar,
@@ -75,7 +74,7 @@ pub(crate) fn wait_for<'a, T>(
     (guard, timeout.timed_out())
 }
 
-/// As above, where no time passes: it may be over as soon as others have had their turn.
+/// The same in a model, where no time passes: the wait may end as soon as other threads have run.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn wait_for<'a, T>(
     _condition: &Condvar,
@@ -88,8 +87,8 @@ pub(crate) fn wait_for<'a, T>(
     (lock(mutex), true)
 }
 
-/// As [`wait_for`]; but where no time passes, the wait is for whom it takes: so a model finds out
-/// if nobody would end it.
+/// Like [`wait_for`]. But in a model the wait does not time out, so the model notices if no thread
+/// would end it.
 pub(crate) fn wait_at_most<'a, T>(
     condition: &Condvar,
     mutex: &'a Mutex<T>,
@@ -102,14 +101,14 @@ pub(crate) fn wait_at_most<'a, T>(
     }
 }
 
-/// The time by which work that is due later is told from work that is due.
+/// Returns the time that decides which work is due.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// As above, where time passes while a thread waits for it, and never otherwise: who looks again
-/// and again without waiting would not let others go on.
+/// The same in a model, where time passes only while a thread waits for it. A thread that polls
+/// without waiting would not let others run.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn now() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -117,8 +116,8 @@ pub(crate) fn now() -> Instant {
     *START.get_or_init(Instant::now) + waits * LEAP
 }
 
-/// How often a thread has waited for time to pass, and how much did each time: whatever is waited
-/// for is over then.
+/// How often a thread has waited for time to pass, and the time that each wait adds. It exceeds
+/// anything that is waited for.
 #[cfg(any(loom, shuttle))]
 static WAITS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 #[cfg(any(loom, shuttle))]
@@ -130,7 +129,7 @@ fn let_time_pass() {
     WAITS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Does nothing for `time`.
+/// Sleeps for `time`.
 pub(crate) fn pause(time: Duration) {
     #[cfg(not(any(loom, shuttle)))]
     thread::sleep(time);

@@ -1,15 +1,16 @@
-//! Applies changes that were shipped to a store that was restored.
+//! Applies shipped changes to a store that was restored from a generation.
 //! ```text
 //! shipped         3 "events"      5 "cache"       numbers in the source, the store that shipped
-//! own             3               7               those in the restored one: the same if its
-//! batch  ->       one batch                       generation has them, else new ones
+//! own             3               7               numbers in the restored store: the same if its
+//! batch  ->       one batch                       generation has the key space, else new ones
 //! long values     value files first               then their references, with their batch
-//! end of object   made, renamed, dropped, options: all as it was shipped
+//! end of object   made, renamed, dropped, options: everything as it was shipped
 //! ```
-//! Nothing tells at which write a key space was made, renamed or dropped: that counts from the end
-//! of the object on, whose store had it so. But one that is written to is made before.
+//! Changes do not say at which write a key space was made, renamed or dropped. That takes effect at
+//! the end of the first object that shows it. But a key space that is written to is made before the
+//! write.
 //!
-//! Invariant: a write goes into the key space with its number, whatever that is called meanwhile.
+//! Invariant: a write goes into the key space with its number, whatever name that has meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -35,40 +36,41 @@ use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::write::conflicts::Write;
 
-/// The largest group of writes and some more. A group that large is one whose values are in the
-/// log: those that are apart and long are no part of the object.
+/// The largest group of writes, with some margin. All values of such a large group are in the log:
+/// long values apart are not in the object.
 const OBJECT_BYTES_MAX: u64 = 8 << 30;
-/// What one batch has written is written again in batches of so many bytes, about.
+/// A shipped batch is written in batches of about this many bytes.
 const BATCH_BYTES: usize = 32 << 20;
-/// Files of long values that wait for their batch, at most: each has a descriptor.
+/// The most files of long values that wait for their batch. Each has a file descriptor.
 const HELD_FILES_MAX: usize = 64;
 const MERGE_OPERATOR: &str = "merge_operator";
 
-/// What is to be done with key spaces whose writes no log has, and no change feed tells.
+/// What a restore does with key spaces without a log. No change feed tells their writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unlogged {
-    /// Nothing is restored if such a key space was written to since the generation, or may have
-    /// been.
+    /// The restore fails if such a key space was written to after the generation, or may have been.
     #[default]
     Refuse,
-    /// They come back as they were at the generation, as after a crash.
+    /// Such key spaces are restored as of the generation, as if after a crash.
     AsOfGeneration,
 }
 
-/// An object of changes that was read.
+/// An object of changes, read into memory.
 pub(super) struct Changes<'o> {
     objects: &'o dyn ObjectStore,
     name: ShippedName,
     bytes: Vec<u8>,
-    /// Where batches begin.
+    /// The offset of the first batch.
     begin: usize,
     spaces: ShippedSpaces,
 }
 
 impl<'o> Changes<'o> {
+    /// Reads an object of changes.
+    ///
     /// # Errors
-    /// `Corrupt`: it is damaged. `Version`: another version wrote it. `Io`.
+    /// `Corrupt`: the object is damaged. `Version`: another version wrote it. `Io`.
     pub(super) fn read(objects: &'o dyn ObjectStore, name: &ShippedName) -> Result<Self> {
         let (object, name) = (name.name(), *name);
         let bytes = stored::get(objects, &object, OBJECT_BYTES_MAX)?;
@@ -82,7 +84,7 @@ impl<'o> Changes<'o> {
         }
     }
 
-    /// An error if a key space without a log was written to since the generation.
+    /// Returns an error if a key space without a log was written to after the generation.
     pub(super) fn check_unlogged(&self, generation: &Generation) -> Result<()> {
         let since = generation.sequence;
         let is_lacking = |it: &&ShippedSpace| it.unlogged.is_some_and(|through| through > since);
@@ -97,7 +99,7 @@ impl<'o> Changes<'o> {
         Err(self.lacking(what))
     }
 
-    /// Its length.
+    /// Returns the length of the object in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -111,8 +113,8 @@ impl<'o> Changes<'o> {
         Error::corrupt(path, it.at as u64, it.what)
     }
 
-    /// Applies the batches behind the first write up to the second one, and what became of key
-    /// spaces if that is all. Gives the last write that was applied.
+    /// Applies the batches after write `from` up to write `until`. If that is the whole object,
+    /// applies its changes to key spaces, too. Returns the last write that was applied.
     pub(super) fn apply(
         &self,
         to: &mut Restored<'_>,
@@ -138,10 +140,10 @@ impl<'o> Changes<'o> {
         Ok(last)
     }
 
-    /// The long values, in the order of their writes.
+    /// Returns the long values, in the order of their writes.
     ///
     /// # Errors
-    /// `Corrupt`: the batches are not what the name says.
+    /// `Corrupt`: the batches do not match the object's name.
     pub(super) fn long_values(&self) -> Result<Vec<ShippedValue>> {
         let (mut input, mut last, mut all) = (self.batches()?, 0, Vec::new());
         while let Some(shipped) = self.next(&mut input)? {
@@ -162,7 +164,8 @@ impl<'o> Changes<'o> {
         next_batch(input).map_err(|it| self.wrong(it))
     }
 
-    /// `last`: the last write that was read.
+    /// Checks that the batches end where the object's name says. `last`: the last write that was
+    /// read.
     fn check_end(&self, input: &Reader<'_>, last: u64) -> Result<()> {
         match last == self.name.to {
             true => Ok(()),
@@ -170,7 +173,8 @@ impl<'o> Changes<'o> {
         }
     }
 
-    /// Writes a batch. What went into a key space that is gone when all is applied is left out.
+    /// Writes a batch. Leaves out writes into key spaces that no longer exist at the end of the
+    /// object.
     fn write(
         &self,
         to: &mut Restored<'_>,
@@ -188,7 +192,7 @@ impl<'o> Changes<'o> {
                 match to.keyspace(change.keyspace, &self.spaces)? {
                     Some(keyspace) => group.go_on_in(change.keyspace, keyspace),
                     None if is_whole => {
-                        // It was counted, if it is long.
+                        // Long values count as progress even if they are left out.
                         long.map_or(Ok(()), |long| steps.advance(long.name.bytes))?;
                         continue;
                     }
@@ -226,13 +230,13 @@ impl<'o> Changes<'o> {
     }
 }
 
-/// Writes that become one batch.
+/// Changes that are written as one batch.
 #[derive(Default)]
 struct Group {
     out: Batch,
-    /// Where its long values are. Nothing refers to them before it is written.
+    /// The files of its long values. Nothing else refers to them before the batch is written.
     held: Vec<Arc<ValueFile>>,
-    /// The key space that it goes on in, and its number in the source.
+    /// The current key space, and its number in the source.
     within: Option<(u32, Keyspace)>,
 }
 
@@ -262,7 +266,7 @@ impl Group {
         };
     }
 
-    /// Adds a put, with its value.
+    /// Adds a put of a long value.
     fn add_long(&mut self, Change { key, kind, .. }: &Change, value: Fetched) {
         let expiry = match kind {
             ChangeKind::PutWithExpiry { expiry, .. } => Some(*expiry),
@@ -282,28 +286,28 @@ impl Group {
     }
 }
 
-/// A store that changes are applied to.
+/// The store that changes are applied to.
 pub(super) struct Restored<'d> {
     db: &'d Db,
-    /// Options that its caller has set stay.
+    /// Options that the caller has set. Shipped options do not replace them.
     given: &'d Options,
-    /// Its key spaces, by their numbers in the source.
+    /// The store's key spaces, by their numbers in the source.
     own: BTreeMap<u32, KeyspaceId>,
     open: BTreeMap<u32, Keyspace>,
 }
 
 impl<'d> Restored<'d> {
-    /// A store as it was restored of a generation, opened with these options.
+    /// Wraps a store that was restored from a generation and opened with these options.
     pub(super) fn new(db: &'d Db, given: &'d Options) -> Self {
         let own = db.engine.manifest().layout().keyspaces.keys().map(|id| (id.0, *id)).collect();
         Restored { db, given, own, open: BTreeMap::new() }
     }
 
-    /// Operands are written as they are, also where their operator is not known.
+    /// Writes a group. Merge operands are written as they are, even if their operator is unknown.
     fn write(&self, group: Group) -> Result<()> {
         let Group { out, held, .. } = group;
         self.db.owner.write_told(&mut Write::of(out))?;
-        // A value file keeps its descriptor until it is durable.
+        // A value file keeps its descriptor open until it is durable.
         if held.is_empty() { Ok(()) } else { self.db.sync() }
     }
 
@@ -319,8 +323,8 @@ impl<'d> Restored<'d> {
         keyspace.map_or_else(Kept::new, |keyspace| keyspace.record.options.clone())
     }
 
-    /// The key space with a number in the source. None: it is not here, and was not there when the
-    /// changes were shipped.
+    /// Returns the key space with this number in the source; makes it if needed. None: it exists
+    /// neither here nor when the changes were shipped.
     fn keyspace(&mut self, source_id: u32, spaces: &ShippedSpaces) -> Result<Option<Keyspace>> {
         if let Some(open) = self.open.get(&source_id) {
             return Ok(Some(open.clone()));
@@ -355,8 +359,8 @@ impl<'d> Restored<'d> {
         Ok(made)
     }
 
-    /// Makes a name free. The key space that has it was dropped or renamed in the source. If it was
-    /// renamed, its new name is made free first, and so on.
+    /// Frees a name. The key space that has it was dropped or renamed in the source. If it was
+    /// renamed, its new name is freed first, and so on.
     fn free_name(&mut self, name: &str, spaces: &ShippedSpaces) -> Result<()> {
         let (mut wanted, mut renamed) = (name.to_string(), Vec::new());
         while let Some(source_id) = self.source_id_of(&wanted) {
@@ -370,7 +374,7 @@ impl<'d> Restored<'d> {
         renamed.iter().rev().try_for_each(|(from, to)| self.db.rename_keyspace(from, to))
     }
 
-    /// The number in the source of the key space that has a name here.
+    /// Returns the number in the source of the key space with this name here.
     fn source_id_of(&self, name: &str) -> Option<u32> {
         let id = self.db.engine.manifest().layout().named(name)?;
         self.own.iter().find(|(_, own)| **own == id).map(|(source_id, _)| *source_id)
@@ -382,7 +386,7 @@ impl<'d> Restored<'d> {
         self.db.drop_keyspace(name)
     }
 
-    /// Makes key spaces what they were when they were shipped.
+    /// Changes key spaces to what they were when the object was shipped.
     fn follow(&mut self, spaces: &ShippedSpaces) -> Result<()> {
         let gone = self.own.iter().filter(|(source_id, _)| !spaces.contains_key(source_id));
         let gone: Vec<_> = gone.map(|(source_id, id)| (*source_id, self.name(*id))).collect();
@@ -413,7 +417,7 @@ impl<'d> Restored<'d> {
         Ok(())
     }
 
-    /// Gives key spaces their new names. They may have changed names among each other.
+    /// Renames key spaces. Some may have exchanged their names.
     fn rename(&self, spaces: &ShippedSpaces) -> Result<()> {
         let mut names = Vec::new();
         for (source_id, id) in &self.own {

@@ -1,12 +1,12 @@
-//! Makes a generation: a checkpoint, of which only what is not there yet is stored.
+//! Makes a generation: a checkpoint of which only new files are stored.
 //! ```text
-//! 000012.table    number, length, end -> 000012-4096-9ab3c1d2.table    stored if it is not there
-//! log, manifest   made in memory      -> own-000003-MANIFEST           stored always
+//! 000012.table    number, length, end -> 000012-4096-9ab3c1d2.table    stored if it is new
+//! log, manifest   made in memory      -> own-000003-MANIFEST           always stored
 //! ```
-//! A listener hears of tables, and is asked after each piece of a file whether to go on.
+//! The listener hears of each table, and is asked after each piece of a file whether to go on.
 //!
-//! Files with numbers never change, and a restored store takes numbers that are far away. So
-//! number, length and the end of a file, with its sections' checksums, say which one it is.
+//! Files with numbers never change, and a restored store uses numbers far above. So a file is
+//! identified by number, length and the checksum of its end, where its sections' checksums are.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,10 +30,10 @@ use crate::sync::Arc;
 use crate::tools::checkpoint::Target;
 use crate::tools::progress::{OnProgress, Progress};
 
-/// A restored store leaves out so many numbers of files and of writes: so what it makes and what
-/// the other store makes meanwhile have different ones.
+/// A restored store skips this many file numbers and sequence numbers. So its files and writes and
+/// those of the original store have different numbers.
 const NUMBERS_LATER: u64 = 1 << 32;
-/// Bytes at the end of a file that tell which one it is.
+/// The bytes at the end of a file that identify it.
 const END_BYTES: u64 = 64 << 10;
 
 pub(super) fn back_up(
@@ -42,17 +42,19 @@ pub(super) fn back_up(
     environment: &Environment,
     listener: &mut OnProgress<'_>,
 ) -> Result<Generation> {
-    // What is in memory would be stored anew by each generation. If it cannot, it is stored.
+    // Otherwise each generation would store the contents of memory anew. If the flush fails, they
+    // are stored in the log.
     let _ = db.flush();
     let mut fill = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
         let last = db.give_files(upload, NUMBERS_LATER, told)?;
-        // A number that a power cut takes is another write's later, and changes would not follow.
+        // If a power cut took a sequence number, another write would get it, and changes would not
+        // fit.
         db.sync().map(|()| last)
     };
     make_with_listener(objects, environment, listener, &mut fill)
 }
 
-/// As `back_up`, of a store that another process writes: as the follower shows it now.
+/// Like `back_up`, for a store that another process writes, as the follower shows it now.
 pub(super) fn back_up_followed(
     objects: &dyn ObjectStore,
     follower: &Follower,
@@ -65,7 +67,7 @@ pub(super) fn back_up_followed(
     make_with_listener(objects, environment, listener, &mut fill)
 }
 
-/// Gives an upload all files of a store, and tells the number of its last write.
+/// Gives an upload all files of a store, and returns the number of its last write.
 type FillUpload<'g> = dyn FnMut(&mut Upload<'_, '_, '_>, &mut OnProgress<'_>) -> Result<u64> + 'g;
 
 fn make_with_listener(
@@ -76,7 +78,7 @@ fn make_with_listener(
 ) -> Result<Generation> {
     let listener = Listener::new(listener);
     let made = make(objects, environment, &listener, fill);
-    // A store of objects knows no other errors than those of its disk.
+    // An object store reports a cancelled read as an I/O error.
     made.map_err(|error| if listener.has_refused.get() { Error::Cancelled } else { error })
 }
 
@@ -103,7 +105,7 @@ fn make(
     Ok(generation)
 }
 
-/// Who hears how far a call has come, wherever that is known.
+/// Passes progress on to the caller's listener, from wherever it is known.
 struct Listener<'r, 'l> {
     told: RefCell<&'r mut OnProgress<'l>>,
     now: Cell<Progress>,
@@ -124,7 +126,7 @@ impl<'r, 'l> Listener<'r, 'l> {
     }
 }
 
-/// Asks after each piece that is read whether to go on.
+/// A reader that asks before each piece whether to go on.
 struct Asking<'a, 'r, 'l, R> {
     source: R,
     listener: &'a Listener<'r, 'l>,
@@ -139,13 +141,13 @@ impl<R: Read> Read for Asking<'_, '_, '_, R> {
     }
 }
 
-/// Takes the files of a store.
+/// Receives the files of a store, and stores those that are new.
 struct Upload<'o, 'r, 'l> {
     objects: &'o dyn ObjectStore,
     listener: &'o Listener<'r, 'l>,
-    /// Where log and manifest are made.
+    /// The folder in memory where log and manifest are made.
     own: OpenFolder,
-    /// What generations have, by the object.
+    /// The files of all generations, by object.
     known: BTreeMap<String, StoredFile>,
     files: Vec<StoredFile>,
 }
@@ -187,7 +189,7 @@ impl Target for Upload<'_, '_, '_> {
     }
 }
 
-/// Reads a file of a folder, as long as it is now.
+/// Returns a reader of a file, up to its present length.
 fn reader_of(from: &OpenFolder, name: &str, open: Option<&Arc<dyn ReadAt>>) -> Result<FileReader> {
     let file = match open {
         Some(open) => Arc::clone(open),
@@ -196,7 +198,7 @@ fn reader_of(from: &OpenFolder, name: &str, open: Option<&Arc<dyn ReadAt>>) -> R
     FileReader::new(file).map_err(Error::io(from.path_of(name)))
 }
 
-/// The object of a file that has a number.
+/// Returns the object name of a numbered file.
 fn object_of(name: &str, file: &FileReader) -> std::io::Result<String> {
     let len = file.len();
     let mut end = vec![0; len.min(END_BYTES) as usize];
@@ -205,7 +207,7 @@ fn object_of(name: &str, file: &FileReader) -> std::io::Result<String> {
     Ok(format!("{number}-{len}-{:08x}.{kind}", checksum::crc32c(&end)))
 }
 
-/// Stores a file.
+/// Stores a file as an object.
 fn store(
     objects: &dyn ObjectStore,
     (name, object): (String, String),

@@ -1,9 +1,9 @@
-//! Objects as files of a folder.
+//! An object store in a folder: each object is a file.
 //! ```text
 //! put    NAME.part, synced -> NAME -> the folder, synced
 //! ```
-//! Invariant: a file without `.part` at the end of its name is whole. One with it is the present
-//! owner's, or a crash has left it: opening the folder removes those.
+//! Invariant: a file without `.part` at the end of its name is complete. A file with it belongs to
+//! the present owner, or a crash has left it. Opening the folder removes such files.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -20,28 +20,28 @@ use crate::storage::traits::{Append, ReadAt};
 use crate::sync::Arc;
 
 const PART: &str = ".part";
-/// Bytes that are copied at once.
+/// Bytes that are copied at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// A folder of objects. It is locked while this lives.
+/// An object store in a folder. The folder is locked while this value lives.
 pub struct FolderObjects {
     folder: OpenFolder,
     _lock: FolderLock,
 }
 
 impl FolderObjects {
-    /// Those in a folder of the system's disk, which is made if there is none.
+    /// Opens a folder on the system's disk. Makes it if it does not exist.
     ///
     /// # Errors
-    /// `Locked`: another process has it. `Io`: the disk refuses.
+    /// `Locked`: another process has it open. `Io`: the disk refuses.
     pub fn open(dir: impl AsRef<Path>) -> Result<FolderObjects> {
         FolderObjects::open_with(dir, &Environment::default())
     }
 
-    /// As above, of an environment's storage.
+    /// Like [`open`](FolderObjects::open), on the storage of an environment.
     ///
     /// # Errors
-    /// As above.
+    /// As for [`open`](FolderObjects::open).
     pub fn open_with(dir: impl AsRef<Path>, environment: &Environment) -> Result<FolderObjects> {
         let storage = &*environment.storage;
         ensure_folder(storage, dir.as_ref())?;
@@ -52,7 +52,7 @@ impl FolderObjects {
         Ok(objects)
     }
 
-    /// Removes what crashes have left of objects. What stays does no harm.
+    /// Removes incomplete objects that crashes have left. If this fails, they do no harm.
     fn remove_parts(&self) {
         let names = self.folder.list().unwrap_or_default();
         let is_part = |name: &&String| name.strip_suffix(PART).is_some_and(is_object);
@@ -71,7 +71,7 @@ impl FolderObjects {
     }
 }
 
-/// What the disk said.
+/// Converts an error of the store into that of the disk.
 fn plain(error: Error) -> io::Error {
     match error {
         Error::Io { source, .. } => io::Error::new(source.kind(), source),
@@ -128,7 +128,7 @@ impl std::fmt::Debug for FolderObjects {
     }
 }
 
-/// Reads a file from its start.
+/// Reads a file from start to end.
 pub(super) struct FileReader {
     file: Arc<dyn ReadAt>,
     at: u64,
@@ -141,12 +141,12 @@ impl FileReader {
         Ok(FileReader { file, at: 0, len })
     }
 
-    /// Bytes of the file, when it was opened.
+    /// Returns the length of the file when it was opened.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Fills the buffer from a place on.
+    /// Fills the buffer from this offset on.
     pub(super) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_at(offset, buffer)
     }

@@ -1,9 +1,9 @@
-//! A generation: what a store was made of at one moment, and where that is kept.
+//! A generation: the files of a store at one moment, and the objects that hold them.
 //! ```text
 //! generation-000003   magic | version | number, sequence, time | files | checksum
-//! file                name in the store | object | bytes | checksum of all of them
+//! file                name in the store | object | length | checksum of the object
 //! ```
-//! Invariant: a record that is there names objects that are there.
+//! Invariant: if a record exists, all objects that it names exist.
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
@@ -15,21 +15,21 @@ use crate::files::manifest::MANIFEST_NAME;
 use crate::files::names::file_number;
 
 const MAGIC: [u8; 8] = *b"TRMLBACK";
-/// The version of the format of records and of shipped changes.
+/// The version of the format of records.
 pub(super) const VERSION: u32 = 1;
 const PREFIX: &str = "generation-";
-/// A record of some millions of files.
+/// Enough for a record of some millions of files.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// A store at one moment, as it is kept.
+/// A backup of a store as of one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Generation {
-    /// Which one it is: later ones have greater numbers.
+    /// The number of the generation. Later generations have greater numbers.
     pub number: u64,
-    /// The number of the last write that it has.
+    /// The number of the last write in it.
     pub sequence: u64,
-    /// When it was begun, in milliseconds since the start of 1970.
+    /// The time when it was begun, in milliseconds since the start of 1970.
     pub milliseconds: u64,
     /// The store's files.
     pub files: Vec<StoredFile>,
@@ -39,17 +39,17 @@ pub struct Generation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredFile {
-    /// Its name in the store.
+    /// The file's name in the store.
     pub name: String,
-    /// The object that has its bytes. Generations share objects.
+    /// The object with the file's bytes. Generations share objects.
     pub object: String,
-    /// How many they are.
+    /// The length in bytes.
     pub bytes: u64,
-    /// Their CRC32C.
+    /// The CRC-32C of these bytes.
     pub checksum: u32,
 }
 
-/// What a record has.
+/// A decoded record.
 #[derive(Debug, PartialEq, Eq)]
 enum Decoded {
     Known(Generation),
@@ -58,7 +58,7 @@ enum Decoded {
 }
 
 impl Generation {
-    /// Bytes of its files.
+    /// Returns the total bytes of its files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -111,7 +111,7 @@ impl Generation {
     }
 }
 
-/// Whether a restored file may have this name: it stays in its folder.
+/// Whether a restored file may have this name. So no file leaves its folder.
 fn is_name_of_a_store(name: &str) -> bool {
     is_name(name) && (name == MANIFEST_NAME || file_number(name).is_some())
 }
@@ -121,18 +121,19 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(plain) && name.trim_matches('.') == name
 }
 
-/// The name of a generation's record.
+/// Returns the name of a generation's record.
 pub(super) fn name(number: u64) -> String {
     format!("{PREFIX}{number:06}")
 }
 
-/// The number of the generation whose record has this name. None: it is that of none.
+/// Returns the number of the generation whose record has this name. None: it is not the name of a
+/// record.
 pub(super) fn number_of(record: &str) -> Option<u64> {
     let number = record.strip_prefix(PREFIX)?.parse().ok()?;
     (record == name(number)).then_some(number)
 }
 
-/// The numbers of those that have a record, ascending.
+/// Returns the numbers of all generations with a record, ascending.
 pub(super) fn numbers(objects: &dyn ObjectStore) -> Result<Vec<u64>> {
     let names = objects.list(PREFIX).map_err(Error::io(objects.place()))?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|(it, _)| number_of(it)).collect();
@@ -140,12 +141,12 @@ pub(super) fn numbers(objects: &dyn ObjectStore) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// All of them, the oldest first.
+/// Returns all generations, oldest first.
 pub(super) fn all(objects: &dyn ObjectStore) -> Result<Vec<Generation>> {
     numbers(objects)?.into_iter().map(|number| one(objects, number)).collect()
 }
 
-/// The one with a number, whose record is there.
+/// Reads the generation with this number. Requires: its record exists.
 pub(super) fn one(objects: &dyn ObjectStore, number: u64) -> Result<Generation> {
     let name = name(number);
     let (bytes, path) =

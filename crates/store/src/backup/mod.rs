@@ -1,14 +1,14 @@
-//! Backups: generations of a store, kept where objects are kept. A generation has only what was not
-//! there yet.
+//! Backups: generations of a store in an object store. A generation stores only files that no
+//! earlier one has.
 //! ```text
-//! back_up   files of one moment --> those that are not there: stored --> the generation's record
+//! back_up   files of one moment --> the new ones are stored --> the generation's record
 //! ship      the change feed since then --> long values, each stored --> changes-FROM-TO
 //! restore   a generation's files --> a new folder --> changes up to a moment, applied --> a store
-//! prune     records first --> then what no record names
+//! prune     records first --> then everything that no record names
 //! ```
-//! Invariants: a record is stored last and removed first, so what it names is there. So it is with
-//! changes, which name long values. An object never changes. Whatever is interrupted, each
-//! generation that had a record is whole.
+//! Invariants: a record is stored last and removed first, so everything that it names exists. The
+//! same holds for changes, which name long values. An object never changes. Whatever is
+//! interrupted, each generation with a record is complete.
 
 mod apply;
 mod create;
@@ -44,8 +44,9 @@ pub use restore::Until;
 pub use ship::Shipped;
 pub use verify::{BackupDamage, BackupReport};
 
-/// The backups of one store: see the [module](self). Of several calls at once that change it, each
-/// waits for the others. Other processes must not change it meanwhile; a folder is locked for that.
+/// The backups of one store: see the [module](self). Of several concurrent calls that change
+/// backups, one runs at a time. Other processes must not change them meanwhile; a folder is locked
+/// against that.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -68,48 +69,49 @@ pub use verify::{BackupDamage, BackupReport};
 /// ```
 pub struct Backups {
     objects: Arc<dyn ObjectStore>,
-    /// What time it is, and where stores are restored to.
+    /// The clock, and the storage for restored stores.
     environment: Environment,
-    /// Held while something changes.
+    /// Held while backups change.
     turn: Mutex<()>,
 }
 
 impl Backups {
-    /// Those that an object store has, or none yet.
+    /// Uses the backups in an object store, which may have none yet.
     pub fn new(objects: impl ObjectStore + 'static) -> Backups {
         Backups::with(objects, Environment::default())
     }
 
-    /// As above; restored stores are written to that environment's storage.
+    /// Like [`new`](Backups::new). Stores are restored to the storage of this environment.
     pub fn with(objects: impl ObjectStore + 'static, environment: Environment) -> Backups {
         Backups { objects: Arc::new(objects), environment, turn: Mutex::default() }
     }
 
-    /// Those in a folder, which is made if there is none. It is locked until this is dropped.
+    /// Uses the backups in a folder. Makes the folder if it does not exist, and locks it until this
+    /// value is dropped.
     ///
     /// # Errors
-    /// `Locked`: another process has it. `Io`: the disk refuses.
+    /// `Locked`: another process has it open. `Io`: the disk refuses.
     pub fn in_folder(dir: impl AsRef<Path>) -> Result<Backups> {
         Ok(Backups::new(FolderObjects::open(dir)?))
     }
 
-    /// Stores all writes that are visible now as a new generation. Writes go on meanwhile. Only
-    /// files are stored that no generation has. All writes that it has are durable in the store,
-    /// too.
+    /// Stores all writes that are visible now as a new generation. Only files that no generation
+    /// has are stored. Writes can go on meanwhile. When the call returns, all writes in the
+    /// generation are durable in the store, too.
     ///
     /// # Errors
-    /// `Io`: the store or the backups cannot be read or written. No generation is made then, and
-    /// none is worse than before.
+    /// `Io`: the store or the backups cannot be read or written. Then no generation is made, and
+    /// the existing ones are unharmed.
     pub fn back_up(&self, db: &Db) -> Result<Generation> {
         self.back_up_with_progress(db, &mut unheard)
     }
 
-    /// As [`back_up`](Backups::back_up), and tells how many tables of how many it has. The listener
-    /// is called for each piece of a file, too.
+    /// Like [`back_up`](Backups::back_up), and reports how many tables are done, of how many. The
+    /// listener is also called for each piece of a file.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: no generation is made. The next call does not store
-    /// again what an older generation has; the rest goes when generations are pruned.
+    /// `Cancelled`: the listener stopped it, and no generation is made. The next call does not
+    /// store again what an older generation has; pruning removes the rest.
     pub fn back_up_with_progress(
         &self,
         db: &Db,
@@ -119,24 +121,27 @@ impl Backups {
         create::back_up(&*self.objects, db, &self.environment, listener)
     }
 
-    /// As [`back_up`](Backups::back_up), of a store that another process writes: as the follower
-    /// shows it now. The writer knows nothing of it. What is only in the logs is stored anew by
-    /// each generation. The last write may be missing: see [`Follower`]. A generation may have
-    /// writes that a power cut takes from the store. After one, make a new generation before
-    /// [`ship`](Backups::ship).
+    /// Like [`back_up`](Backups::back_up), for a store that another process writes, as the follower
+    /// shows it now. The writer does not notice. Each generation stores anew what is only in logs.
+    /// The last write may be missing: see [`Follower`].
+    ///
+    /// A generation may have writes that a power cut takes from the store. After a power cut, make
+    /// a new generation before [`ship`](Backups::ship).
     ///
     /// # Errors
-    /// As there. `Gone`: a file was removed meanwhile, and not all could be kept open:
-    /// [catch up](Follower::catch_up), and try again. `Closed`: the follower was closed.
+    /// As for [`back_up`](Backups::back_up). `Gone`: a file was removed meanwhile, and not all
+    /// files could be kept open; [catch up](Follower::catch_up) and try again. `Closed`: the
+    /// follower was closed.
     pub fn back_up_followed(&self, follower: &Follower) -> Result<Generation> {
         self.back_up_followed_with_progress(follower, &mut unheard)
     }
 
-    /// As [`back_up_followed`](Backups::back_up_followed), and tells how many tables of how many it
-    /// has. The listener is called for each piece of a file, too.
+    /// Like [`back_up_followed`](Backups::back_up_followed), and reports how many tables are done,
+    /// of how many. The listener is also called for each piece of a file.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it; and as there.
+    /// `Cancelled`: the listener stopped it. Others as for
+    /// [`back_up_followed`](Backups::back_up_followed).
     pub fn back_up_followed_with_progress(
         &self,
         follower: &Follower,
@@ -146,7 +151,7 @@ impl Backups {
         create::back_up_followed(&*self.objects, follower, &self.environment, listener)
     }
 
-    /// All generations, the oldest first.
+    /// Returns all generations, oldest first.
     ///
     /// # Errors
     /// `Corrupt`: a record is damaged. `Io`: the backups cannot be read.
@@ -162,8 +167,8 @@ impl Backups {
         })
     }
 
-    /// Reads all that a generation has, and the changes that were shipped behind it up to the next
-    /// generation, and checks it.
+    /// Reads and checks everything in a generation, and the changes shipped after it up to the next
+    /// generation.
     ///
     /// # Errors
     /// `FileMissing`: there is no such generation. `Io`: the backups cannot be read.
@@ -171,20 +176,21 @@ impl Backups {
         verify::verify(&*self.objects, &self.generation(number)?)
     }
 
-    /// Makes a store of a generation, in a folder that is empty or not there. Cut short, it is
-    /// refused as no store.
+    /// Restores a generation to a folder that is empty or does not exist. If the process is killed
+    /// meanwhile, the folder is refused as no store.
     ///
     /// # Errors
-    /// `FileMissing`: there is no such generation. `NotEmpty`: the folder has files. `Corrupt`: an
-    /// object is damaged. `Io`: the backups cannot be read, or the folder not be written.
+    /// `FileMissing`: there is no such generation, or an object of it is missing. `NotEmpty`: the
+    /// folder has files. `Corrupt`: an object is damaged. `Io`: the backups cannot be read, or the
+    /// folder cannot be written.
     pub fn restore(&self, number: u64, dir: impl AsRef<Path>) -> Result<()> {
         self.restore_with_progress(number, dir, &mut unheard)
     }
 
-    /// As [`restore`](Backups::restore), and tells how many bytes of how many it has written.
+    /// Like [`restore`](Backups::restore), and reports how many bytes are written, of how many.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: what it has made is removed.
+    /// `Cancelled`: the listener stopped it. Everything that was written is removed.
     pub fn restore_with_progress(
         &self,
         number: u64,
@@ -197,18 +203,19 @@ impl Backups {
         restore::restore(&*self.objects, &generation, to, steps)
     }
 
-    /// Makes a store as it was at a moment, in a folder that is empty or not there: of the newest
-    /// generation before, and of the changes since that were [shipped](Backups::ship). Gives the
-    /// number of the last write that it has. The store is opened with `options` for it. Cut short,
-    /// it is refused as no store. After an error the folder is empty.
+    /// Restores the store as of a moment to a folder that is empty or does not exist. It takes the
+    /// newest generation before that moment, and applies changes that were [shipped](Backups::ship)
+    /// since. Returns the number of the last write that the store has. The store is opened with
+    /// `options` for this. If the process is killed meanwhile, the folder is refused as no store.
+    /// After an error the folder is empty.
     ///
-    /// That key spaces were made, renamed or dropped, or got other options, counts from the call on
-    /// that shipped it; one that was written to is there before.
+    /// Making, renaming or dropping a key space, and setting its options, take effect as of the
+    /// call that shipped it. A key space that is written to exists before that.
     ///
     /// # Errors
-    /// As [`restore`](Backups::restore). `FileMissing`: no generation is so old, or changes up to
-    /// then were not shipped; or a key space without a [log](crate::options::OptionValues::log) was
-    /// written to since the generation.
+    /// As for [`restore`](Backups::restore). `FileMissing`, too: no generation is that old, or the
+    /// changes up to the moment were not shipped. Or a key space without a
+    /// [log](crate::options::OptionValues::log) was written to after the generation.
     pub fn restore_until(
         &self,
         until: Until,
@@ -219,11 +226,12 @@ impl Backups {
         self.restore_until_with_progress(until, (dir, options), unlogged, &mut unheard)
     }
 
-    /// As [`restore_until`](Backups::restore_until). Says what is to be done with key spaces whose
-    /// changes nothing tells, and tells how many bytes of how many it has read.
+    /// Like [`restore_until`](Backups::restore_until), and reports how many bytes are read, of how
+    /// many. `unlogged` says what to do with key spaces without a log, whose changes are not
+    /// shipped.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: what it has made is removed.
+    /// `Cancelled`: the listener stopped it. Everything that was written is removed.
     pub fn restore_until_with_progress(
         &self,
         until: Until,
@@ -235,28 +243,28 @@ impl Backups {
         restore::until(&*self.objects, until, to, unlogged, (&self.environment, steps))
     }
 
-    /// Stores the changes since the newest generation, or since those that were shipped before.
-    /// Gives how far they reach now. The store has to keep its logs so long:
-    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes). Of key spaces without a
-    /// log no change is told: these are as they were at the generation. Values may have up to
-    /// 1 TiB, and take little memory if they are
+    /// Stores the changes since the last call, or since the newest generation if none were shipped.
+    /// Returns the range of writes that it shipped. The store must have kept its logs since then:
+    /// see [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes). Changes to key spaces
+    /// without a log are not shipped: such key spaces stay as of the generation. Values may have up
+    /// to 1 TiB, and need little memory if they are
     /// [apart](crate::options::OptionValues::value_threshold).
     ///
     /// # Errors
-    /// `FileMissing`: there is no generation yet. `Gone`: the store has not kept its logs for so
-    /// long, a bulk load came since, or a value apart was overwritten and is gone. Make a
-    /// generation; changes are shipped from there on. `Io`, `Corrupt`: the store or the backups
-    /// cannot be read or written; what was shipped stays, and the next call goes on there.
+    /// `FileMissing`: there is no generation yet. `Gone`: the store no longer has all logs, or a
+    /// bulk load came since, or a value apart was overwritten and is gone. Make a generation then;
+    /// later changes are shipped from there on. `Io`, `Corrupt`: the store or the backups cannot be
+    /// read or written. What was shipped stays, and the next call continues there.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)
     }
 
-    /// Removes all generations but the newest `keep`, and what only they needed. Also what
-    /// interrupted calls have left.
+    /// Removes all generations except the newest `keep`, and all objects that only they needed.
+    /// Also removes what interrupted calls have left.
     ///
     /// # Errors
-    /// `Io`: something stays; the next call removes it.
+    /// `Io`: some objects stay. The next call removes them.
     pub fn prune(&self, keep: usize) -> Result<Pruned> {
         let _turn = lock(&self.turn);
         prune::prune(&*self.objects, keep)

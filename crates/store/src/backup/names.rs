@@ -1,4 +1,4 @@
-//! Which names are those of a backup's objects. A folder of backups may have other files.
+//! Recognizes the names of a backup's objects. A folder of backups may have other files.
 
 use super::generation;
 use super::ship::ShippedName;
@@ -12,7 +12,7 @@ pub(super) fn is_object(name: &str) -> bool {
     is_file(name) || generation::number_of(name).is_some() || is_of_changes
 }
 
-/// Whether an object has this name because it is a file of a store.
+/// Whether an object has this name because it holds a file of a store.
 pub(super) fn is_file(object: &str) -> bool {
     if let Some((number, name)) = object.strip_prefix("own-").and_then(|it| it.split_once('-')) {
         let is_own = name == MANIFEST_NAME || file_number(name).is_some();

@@ -1,8 +1,9 @@
-//! Removes generations, and what no generation that stays needs.
+//! Removes generations, and everything that the remaining ones do not need.
 //! ```text
-//! records of generations -> files, changes -> long values that no changes have which stay
+//! records of generations -> files, changes -> long values that no remaining changes name
 //! ```
-//! Invariant: what names an object goes before the object, wherever the call is interrupted.
+//! Invariant: an object is removed only after everything that names it, wherever a call is
+//! interrupted.
 
 use std::collections::BTreeSet;
 
@@ -17,18 +18,18 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// The numbers of the generations.
+    /// The numbers of the removed generations.
     pub generations: Vec<u64>,
-    /// Objects, without the generations' records.
+    /// The number of removed objects, without the records of generations.
     pub objects: u64,
-    /// Their bytes.
+    /// The bytes of these objects.
     pub bytes: u64,
 }
 
 pub(super) fn prune(objects: &dyn ObjectStore, keep: usize) -> Result<Pruned> {
     let numbers = generation::numbers(objects)?;
     let (old, kept) = numbers.split_at(numbers.len().saturating_sub(keep));
-    // What stays is read before anything is removed.
+    // The remaining records are read before anything is removed.
     let kept: Vec<_> =
         kept.iter().map(|it| generation::one(objects, *it)).collect::<Result<_>>()?;
     let remove = |name: &str| objects.remove(name).map_err(Error::io(path_of(objects, name)));
@@ -44,7 +45,7 @@ pub(super) fn prune(objects: &dyn ObjectStore, keep: usize) -> Result<Pruned> {
     let is_needed = |name: &str| match (ShippedName::of(name), ValueName::of(name)) {
         (Some(shipped), _) => leads_on(&shipped),
         (None, Some(value)) => covered.has(value.sequence),
-        // What else is there is not ours.
+        // Other files in the place do not belong to the backups.
         (None, None) => !names::is_file(name) || needed.contains(name),
     };
     let mut pruned = Pruned { generations: old.to_vec(), ..Pruned::default() };

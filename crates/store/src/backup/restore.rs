@@ -1,11 +1,11 @@
-//! Makes a store of a generation, and of the changes that were shipped since.
+//! Restores a store from a generation and the changes that were shipped after it.
 //! ```text
 //! objects -> files, synced ----------------------------------> MANIFEST, last of all: a store
 //!                          -> changes up to a moment, applied
-//!                             (staged: its manifest has another name so long)
+//!                             (staged: meanwhile its manifest has another name)
 //! ```
-//! Invariants: a folder without MANIFEST is no store, and is refused. So a process that is killed
-//! meanwhile leaves no store of an older moment. After an error nothing is left in the folder.
+//! Invariants: a folder without MANIFEST is refused as no store. So a killed process leaves no
+//! store of an earlier moment. After an error nothing is left in the folder.
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,17 +30,18 @@ use crate::sync::Arc;
 use crate::tools::checkpoint::{Made, Target, take_new_folder};
 use crate::tools::progress::Steps;
 
-/// A moment of a store's life.
+/// A moment in the life of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// After the write with this number, if a batch ends there; else after the last batch before.
+    /// After the write with this number, if a batch ends there. Otherwise after the last batch
+    /// before it.
     Sequence(u64),
-    /// A time since the start of 1970. It is known of generations and of calls that shipped, not of
-    /// single writes: it means the last one of these before.
+    /// A time since the start of 1970. Only generations and calls of `ship` have a time, not single
+    /// writes. So this means the last of these before the time.
     Time(Duration),
 }
 
-/// Makes the store of a generation. Requires: the steps have begun.
+/// Restores the store of a generation. Requires: `steps` has begun.
 pub(super) fn restore(
     objects: &dyn ObjectStore,
     generation: &Generation,
@@ -94,11 +95,11 @@ fn write(
     out.sync().map_err(Error::io(&path))
 }
 
-/// What a store is made of as of a moment.
+/// The generation and the changes that make up a store as of a moment.
 struct Plan {
     from: Generation,
     changes: Vec<ShippedName>,
-    /// The last write, if a batch ends there.
+    /// The last write to apply, if a batch ends there.
     to: u64,
 }
 
@@ -107,7 +108,8 @@ impl Plan {
         let shipped = ship::names(objects)?;
         let mut generations = generation::all(objects)?.into_iter();
         let from = match until {
-            // Of the store that had that write: one that was restored later has greater numbers.
+            // The newest generation of the store with that write: a store that was restored later
+            // has greater numbers.
             Until::Sequence(number) => {
                 generations.filter(|it| it.sequence <= number).max_by_key(|it| it.sequence)
             }
@@ -127,7 +129,8 @@ impl Plan {
         Ok(Plan { from, changes, to })
     }
 
-    /// Makes the store: staged, since it is of an older moment at first. Gives the last write.
+    /// Makes the store and returns its last write. The store is staged, since at first it is of an
+    /// earlier moment.
     fn make(
         &self,
         objects: &dyn ObjectStore,
@@ -142,13 +145,13 @@ impl Plan {
             .and_then(|db| self.apply(objects, (&db, &options), unlogged, steps))
             .and_then(|last| publish(&**storage, dir).map(|()| last));
         if made.is_err() {
-            // That it cannot be removed is told by the next attempt.
+            // A failed removal shows up in the next attempt.
             let _ = remove_store(&**storage, dir);
         }
         made
     }
 
-    /// Bytes of all that is read: also of long values.
+    /// Returns the bytes of everything that is read, long values included.
     fn bytes(&self, objects: &dyn ObjectStore) -> Result<u64> {
         let list = |prefix: &str| objects.list(prefix).map_err(Error::io(objects.place()));
         let is_read = |name: &str| self.changes.iter().any(|it| it.name() == name);
@@ -161,7 +164,7 @@ impl Plan {
         Ok(read.fold(self.from.bytes(), u64::saturating_add))
     }
 
-    /// Applies the changes to the generation's store. Gives the last write.
+    /// Applies the changes to the generation's store. Returns the last write.
     fn apply(
         &self,
         objects: &dyn ObjectStore,
@@ -193,7 +196,7 @@ pub(super) fn until(
     (environment, steps): (&Environment, &mut Steps<'_, '_>),
 ) -> Result<u64> {
     let plan = Plan::new(objects, until)?;
-    // The last one knows most: what is refused is refused before anything is made.
+    // The newest object knows most, so a refusal comes before anything is made.
     let newest = plan.changes.last().map(|name| Changes::read(objects, name)).transpose()?;
     if let Some(newest) = newest.filter(|_| unlogged == Unlogged::Refuse) {
         newest.check_unlogged(&plan.from)?;

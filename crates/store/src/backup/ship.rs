@@ -1,11 +1,12 @@
-//! Changes since a generation, stored as the change feed tells them.
+//! Ships the changes since a generation: stores what the change feed tells.
 //! ```text
 //! generation   changes-41-57   changes-57-80   changes-80-99
 //!    41       [42 ....... 57] [58 ....... 80] [81 ....... 99]     a chain: none is missing
 //!                                 value-60                        a long value, stored before
 //! ```
-//! What the feed does not tell: a bulk load ends it, so a generation is needed behind that. Key
-//! spaces, as they are then, go along. Of those without a log it is said how far they were written.
+//! The feed does not tell bulk loads: one ends the feed, so a generation is needed after it. The
+//! key spaces are stored as of the call. For key spaces without a log, the object says up to where
+//! they were written.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,23 +22,23 @@ use crate::read::changes::BatchWithReaders;
 use crate::shared::environment::Environment;
 
 pub(super) const PREFIX: &str = "changes-";
-/// An object ends after so many bytes of changes and of their long values: what is stored need not
-/// be stored again if the next one fails.
+/// An object ends after this many bytes of changes and of their long values. If a later object
+/// fails, the stored ones are not stored again.
 const PART_BYTES: u64 = 8 << 20;
 
-/// What a call has shipped.
+/// The range of writes that a call has shipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shipped {
-    /// All changes behind this write.
+    /// All changes after this write are shipped ...
     pub from: u64,
-    /// Up to this one.
+    /// ... up to this one.
     pub to: u64,
-    /// How many bytes they take, with those of long values.
+    /// The bytes that they take, including long values.
     pub bytes: u64,
 }
 
-/// What the name of an object with changes says.
+/// The name of an object of changes, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShippedName {
     pub(super) from: u64,
@@ -58,7 +59,7 @@ impl ShippedName {
     }
 }
 
-/// All of them, by the write that they begin behind.
+/// Returns all objects of changes, ordered by the write after which they begin.
 pub(super) fn names(objects: &dyn ObjectStore) -> Result<Vec<ShippedName>> {
     let names = objects.list(PREFIX).map_err(Error::io(objects.place()))?;
     let mut all: Vec<_> = names.iter().filter_map(|(name, _)| ShippedName::of(name)).collect();
@@ -66,7 +67,7 @@ pub(super) fn names(objects: &dyn ObjectStore) -> Result<Vec<ShippedName>> {
     Ok(all)
 }
 
-/// Those that lead from a generation to moments before the next one, which leads on itself.
+/// Returns the changes that lead from a generation to moments before the next one.
 pub(super) fn behind(
     objects: &dyn ObjectStore,
     generation: &Generation,
@@ -79,14 +80,14 @@ pub(super) fn behind(
     Ok(changes)
 }
 
-/// The union of the intervals of writes that some changes have.
+/// The union of the intervals of writes in some objects of changes.
 pub(super) struct Covered {
-    /// For each interval the write that it begins behind, and the greatest end so far.
+    /// For each object the write after which it begins, and the greatest end so far.
     reach: Vec<(u64, u64)>,
 }
 
 impl Covered {
-    /// Requires: they are in the order of the writes that they begin behind.
+    /// Requires: the changes are ordered by the write after which they begin.
     pub(super) fn of<'n>(changes: impl IntoIterator<Item = &'n ShippedName>) -> Covered {
         let mut furthest = 0;
         let reach = changes.into_iter().map(|it| {
@@ -102,7 +103,7 @@ impl Covered {
     }
 }
 
-/// How far the changes lead from a write that were shipped up to a time.
+/// Returns the last write that changes shipped up to `time` lead to, from write `from` on.
 pub(super) fn reached(all: &[ShippedName], from: u64, time: Duration) -> u64 {
     let mut at = from;
     let is_then = |it: &&ShippedName| u128::from(it.milliseconds) <= time.as_millis();
@@ -114,10 +115,10 @@ pub(super) fn reached(all: &[ShippedName], from: u64, time: Duration) -> u64 {
     at
 }
 
-/// Those that lead from one write to another.
+/// Returns the changes that lead from one write to another.
 ///
 /// # Errors
-/// `FileMissing`: some are lacking.
+/// `FileMissing`: some changes are missing.
 pub(super) fn chain(
     objects: &dyn ObjectStore,
     all: &[ShippedName],
@@ -147,14 +148,14 @@ pub(super) fn ship(
 ) -> Result<Shipped> {
     db.sync()?;
     let visible = db.snapshot().sequence();
-    // Greater numbers are those of another store: this one was restored to an older moment.
+    // Greater numbers belong to another store: this one was restored to an earlier moment.
     let own = |number: &u64| *number <= visible;
     let generations = generation::all(objects)?;
     let Some(newest) = generations.iter().map(|it| it.sequence).filter(own).max() else {
         let what = "there is no generation yet: make one before changes are shipped".to_string();
         return Err(Error::FileMissing { path: objects.place().into(), what });
     };
-    // Shipping goes on where it ended, even if a generation came since: so there is no gap.
+    // Shipping continues where it ended, even if a generation was made since, so there is no gap.
     let before = names(objects)?.iter().map(|it| it.to).filter(own).max().unwrap_or(newest);
     match ship_behind(objects, db, environment, before) {
         Err(Error::Gone { .. }) if before < newest => ship_behind(objects, db, environment, newest),
@@ -162,7 +163,7 @@ pub(super) fn ship(
     }
 }
 
-/// Stores the changes behind a write.
+/// Stores the changes after a write.
 fn ship_behind(
     objects: &dyn ObjectStore,
     db: &Db,
@@ -194,7 +195,7 @@ fn ship_behind(
     }
 }
 
-/// Stores the long values of a batch, before anything names them.
+/// Stores the long values of a batch before anything names them.
 fn put_values(
     objects: &dyn ObjectStore,
     BatchWithReaders { batch, long }: BatchWithReaders,
@@ -206,7 +207,7 @@ fn put_values(
     Ok(ShippedBatch { batch, values: stored })
 }
 
-/// The key spaces of the store, as they are now.
+/// Returns the key spaces of the store as they are now.
 fn spaces(db: &Db) -> ShippedSpaces {
     let visible = db.engine.snapshots.visible().0;
     let mut all = ShippedSpaces::new();
@@ -216,7 +217,7 @@ fn spaces(db: &Db) -> ShippedSpaces {
         let (name, options) = (record.name.clone(), record.options.clone());
         all.insert(id.0, ShippedSpace { name, options, unlogged });
     }
-    // Those that are open know whether they have a log now, and what is in memory.
+    // Open key spaces know whether they have a log now, and what is in memory.
     for engine in db.owner.engines() {
         let Some(space) = all.get_mut(&engine.keyspace.0) else { continue };
         let version = engine.current.pin();

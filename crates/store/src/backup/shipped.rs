@@ -1,12 +1,12 @@
-//! The bytes of changes that were shipped.
+//! The bytes of shipped changes.
 //! ```text
 //! changes-FROM-TO-TIME   magic | version | key spaces | batches | checksum
-//! key space              number, name, options, how far it was written without a log
+//! key space              number, name, options, last write if it has no log
 //! batch                  count | number, key space, kind, key, value | ...
-//! long value             its length and checksums, in the value's place: an object has its bytes
+//! long value             length and checksums in place of the value; an object has its bytes
 //! ```
-//! Invariants: an object has all writes behind FROM up to TO, and no other one. Its key spaces are
-//! those that the store had when it was shipped: the change feed tells nothing of them.
+//! Invariants: an object has exactly the writes after FROM up to TO. Its key spaces are those of
+//! the store at the time of shipping, since the change feed does not tell them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,35 +23,36 @@ use crate::read::changes::{Change, ChangeBatch, ChangeKind};
 const MAGIC: [u8; 8] = *b"TRMLCHNG";
 /// The version of the format of shipped changes.
 pub(super) const CHANGES_VERSION: u32 = 3;
-/// The oldest one that is read too: it has no long values, and is the same else.
+/// The oldest version that can be read. It has no long values, and is otherwise the same.
 const CHANGES_VERSION_MIN: u32 = 2;
-/// What the kinds of puts have more if their values are long.
+/// This is added to the number of a put's kind if its value is long.
 const LONG: u8 = 5;
 
 type Decoded<T> = std::result::Result<T, Corrupt>;
 
-/// A key space as it was when changes were shipped.
+/// A key space at the time of shipping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShippedSpace {
     pub(super) name: String,
-    /// What was kept of its options, by name, each with its text.
+    /// The options that the store kept, as texts by name.
     pub(super) options: BTreeMap<String, String>,
-    /// None: it has a log, and its changes are told. Else: no write behind this one was into it.
+    /// None: the key space has a log, and its changes are shipped. Otherwise no write after this
+    /// one went into it.
     pub(super) unlogged: Option<u64>,
 }
 
-/// The key spaces of a store, by their numbers there.
+/// The key spaces of a store, by their numbers.
 pub(super) type ShippedSpaces = BTreeMap<u32, ShippedSpace>;
 
-/// A batch whose long values are objects of their own: they are empty in it.
+/// A batch whose long values are separate objects. These values are empty in the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShippedBatch {
     pub(super) batch: ChangeBatch,
-    /// By the numbers of their writes.
+    /// The long values, by the numbers of their writes.
     pub(super) values: BTreeMap<u64, ShippedValue>,
 }
 
-/// What an object begins with.
+/// The beginning of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head {
     Known(ShippedSpaces),
@@ -59,16 +60,16 @@ pub(super) enum Head {
     OfVersion(u32),
 }
 
-/// Batches that become an object.
+/// Batches that are collected into an object.
 #[derive(Default)]
 pub(super) struct Part {
     out: Writer,
-    /// The number of the last write. 0: there is none.
+    /// The number of the last write. 0: there is none yet.
     pub(super) last: u64,
 }
 
 impl Part {
-    /// Bytes of the batches.
+    /// Returns the bytes of the batches.
     pub(super) fn len(&self) -> usize {
         self.out.len()
     }
@@ -114,7 +115,7 @@ impl Part {
             for text in space.options.iter().flat_map(|(name, text)| [name, text]) {
                 out.string(text.as_bytes());
             }
-            // 0: it has a log.
+            // 0: the key space has a log.
             out.varint(space.unlogged.map_or(0, |through| through.saturating_add(1)));
         }
         out.bytes(self.out.as_slice());
@@ -123,7 +124,7 @@ impl Part {
     }
 }
 
-/// Reads what an object begins with. Batches follow, up to its checksum.
+/// Reads the beginning of an object. Its batches and its checksum follow.
 pub(super) fn head(bytes: &[u8], input: &mut Reader<'_>) -> Decoded<Head> {
     if input.bytes(MAGIC.len())? != MAGIC {
         return Err(Corrupt { at: 0, what: "no changes that were shipped" });
@@ -162,7 +163,7 @@ fn number_of(input: &mut Reader<'_>) -> Decoded<u32> {
     u32::try_from(number).map_err(|_| input.corrupt("a key space that cannot be"))
 }
 
-/// The next batch. None: there are no more, and the checksum follows.
+/// Reads the next batch. None: no batch is left, only the checksum.
 pub(super) fn next_batch(input: &mut Reader<'_>) -> Decoded<Option<ShippedBatch>> {
     if input.left() <= size_of::<u32>() {
         return Ok(None);
@@ -182,7 +183,7 @@ pub(super) fn next_batch(input: &mut Reader<'_>) -> Decoded<Option<ShippedBatch>
     }
 }
 
-/// A change, and its value if that is long: it is empty in the change then.
+/// Reads a change. A long value is returned separately, and is empty in the change.
 fn change(input: &mut Reader<'_>) -> Decoded<(Change, Option<ShippedValue>)> {
     let (sequence, keyspace, told) = (input.varint()?, number_of(input)?, input.u8()?);
     let key = input.string()?.to_vec();
@@ -190,7 +191,7 @@ fn change(input: &mut Reader<'_>) -> Decoded<(Change, Option<ShippedValue>)> {
         5 | 6 => (told - LONG, Vec::new(), Some(ShippedValue::decode(sequence, input)?)),
         _ => (told, input.string()?.to_vec(), None),
     };
-    // Of a long value that does not hold: nobody reads it whole.
+    // The limit does not apply to long values, which are never read as a whole.
     let longest = if number == 4 { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
     if key.len() > KEY_BYTES_MAX || value.len() > longest {
         return Err(input.corrupt("a key or value that is too long"));
@@ -310,7 +311,7 @@ mod tests {
         assert_eq!(decoded(&bytes), Ok((Head::Known(spaces()), batches())));
     }
 
-    /// Puts the checksum right.
+    /// Corrects the checksum.
     fn mended(mut bytes: Vec<u8>) -> Vec<u8> {
         let (rest, sum) = bytes.split_last_chunk_mut::<4>().expect("it has a checksum");
         *sum = checksum::crc32c(rest).to_le_bytes();
@@ -327,7 +328,7 @@ mod tests {
         assert_eq!(decoded(&mended(bytes)), Ok(told));
     }
 
-    /// Whose checksum is right all the same. Nothing is asked but that it ends.
+    /// Their checksum is right, however. All that is required is that decoding ends.
     #[test]
     fn hostile_changes_end() {
         let bytes = encoded();
@@ -357,7 +358,7 @@ mod tests {
         }
     }
 
-    /// Whose checksum is right all the same.
+    /// Their checksum is right, however.
     #[test]
     fn what_no_store_ships_is_refused() {
         let refused = |spaces: &ShippedSpaces, batches: &[ShippedBatch]| {

@@ -1,9 +1,10 @@
-//! A storage for a store that is not complete yet: only its maker can open it.
+//! A storage for an incomplete store, which only its maker can open.
 //! ```text
-//! the maker asks for   MANIFEST           its folder, its log and its tables: as they are
-//! the folder has       MANIFEST.part      publish: renamed to MANIFEST, the last of all
+//! the maker asks for   MANIFEST           folder, log and tables keep their names
+//! the folder has       MANIFEST.part      publish renames it to MANIFEST, last of all
 //! ```
-//! Invariant: until it is published the folder has no MANIFEST, so it is refused as no store.
+//! Invariant: until the store is published, the folder has no MANIFEST, so it is refused as no
+//! store.
 
 use std::io;
 use std::path::Path;
@@ -16,20 +17,20 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{Append, Folder, FolderWrapper, ReadAt, Storage, StorageWrapper};
 use crate::sync::Arc;
 
-/// What the manifest is called until then.
+/// The manifest's name until the store is published.
 const PART_NAME: &str = "MANIFEST.part";
 
-/// A storage with another name for manifests.
+/// A storage that gives manifests another name.
 pub(super) struct Staged(pub(super) Arc<dyn Storage>);
 
 struct StagedFolder(Arc<dyn Folder>);
 
-/// The name that a file of the maker's has in the folder.
+/// Returns the name in the folder of a file that the maker asks for.
 fn staged(name: &str) -> &str {
     if name == MANIFEST_NAME { PART_NAME } else { name }
 }
 
-/// Gives the manifest its name. Requires: the store is closed, and all of it is durable.
+/// Gives the manifest its name. Requires: the store is closed, and everything in it is durable.
 pub(super) fn publish(storage: &dyn Storage, dir: &Path) -> Result<()> {
     let folder = OpenFolder::open(storage, dir)?;
     let _lock = lock_folder(&folder)?;

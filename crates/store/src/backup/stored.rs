@@ -1,4 +1,4 @@
-//! Objects, with checksums and errors that name them.
+//! Stores and reads objects, with checksums, and with errors that name the object.
 
 use std::io::{ErrorKind, Read, Take};
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What errors call an object.
+/// Returns the path of an object, for errors.
 pub(super) fn path_of(objects: &dyn ObjectStore, name: &str) -> PathBuf {
     Path::new(&objects.place()).join(name)
 }
 
-/// A reader that computes the checksum of what is read.
+/// A reader that computes the checksum of everything that is read.
 pub(super) struct Summed<R> {
     source: R,
     pub(super) checksum: u32,
@@ -38,25 +38,25 @@ impl<R: Read> Read for Summed<R> {
     }
 }
 
-/// Whether an object ends with the checksum of all bytes before.
+/// Whether the last four bytes of an object are the checksum of the others.
 pub(super) fn is_sound(bytes: &[u8]) -> bool {
     let is_of = |(rest, sum): (&[u8], &[u8; 4])| checksum::crc32c(rest) == u32::from_le_bytes(*sum);
     bytes.split_last_chunk::<4>().is_some_and(is_of)
 }
 
-/// The next string, which is UTF-8.
+/// Reads the next string, which must be UTF-8.
 pub(super) fn text(input: &mut Reader<'_>) -> std::result::Result<String, Corrupt> {
     let bytes = input.string()?.to_vec();
     String::from_utf8(bytes).map_err(|_| input.corrupt("a name that is no text"))
 }
 
-/// Stores bytes.
+/// Stores bytes as an object.
 pub(super) fn put(objects: &dyn ObjectStore, name: &str, bytes: &[u8]) -> Result<()> {
     let put = objects.put(name, bytes.len() as u64, &mut &*bytes);
     put.map_err(Error::io(path_of(objects, name)))
 }
 
-/// An object of at most so many bytes.
+/// Reads an object of at most `most` bytes.
 pub(super) fn get(objects: &dyn ObjectStore, name: &str, most: u64) -> Result<Vec<u8>> {
     let path = path_of(objects, name);
     let mut bytes = Vec::new();
@@ -68,9 +68,9 @@ pub(super) fn get(objects: &dyn ObjectStore, name: &str, most: u64) -> Result<Ve
     }
 }
 
-/// An object that is read piece by piece, and checked when all was read.
+/// Reads an object piece by piece, and checks it at the end.
 pub(super) struct StoredReader<'o> {
-    /// Ends behind the first byte that is too many.
+    /// Ends one byte after the expected length, so that extra bytes are noticed.
     reader: Summed<Take<Box<dyn Read + 'o>>>,
     path: PathBuf,
     bytes: u64,
@@ -78,8 +78,10 @@ pub(super) struct StoredReader<'o> {
 }
 
 impl<'o> StoredReader<'o> {
+    /// Opens an object with this length and checksum.
+    ///
     /// # Errors
-    /// `FileMissing`: it is not there. `Io`.
+    /// `FileMissing`: the object does not exist. `Io`.
     pub(super) fn open(
         objects: &'o dyn ObjectStore,
         name: &str,
@@ -97,7 +99,7 @@ impl<'o> StoredReader<'o> {
         Ok(StoredReader { reader, path, bytes, checksum })
     }
 
-    /// Its next bytes, some at least. 0: there are no more.
+    /// Reads at least one of the next bytes. 0: none are left.
     fn read(&mut self, piece: &mut [u8]) -> Result<usize> {
         loop {
             match self.reader.read(piece) {
@@ -107,10 +109,10 @@ impl<'o> StoredReader<'o> {
         }
     }
 
-    /// Fills a room with its next bytes.
+    /// Fills `room` with the next bytes.
     ///
     /// # Errors
-    /// `Corrupt`: it has fewer. `Io`.
+    /// `Corrupt`: fewer are left. `Io`.
     pub(super) fn fill(&mut self, room: &mut [u8]) -> Result<()> {
         let mut filled = 0;
         while filled < room.len() {
@@ -122,10 +124,10 @@ impl<'o> StoredReader<'o> {
         Ok(())
     }
 
-    /// Requires: what it was stored with was read.
+    /// Checks the bytes that were read. Requires: the expected length was read.
     ///
     /// # Errors
-    /// `Corrupt`: these were other bytes, or there are more. `Io`.
+    /// `Corrupt`: the bytes differ from those stored, or there are more. `Io`.
     pub(super) fn end(mut self) -> Result<()> {
         self.read(&mut [0])?;
         match (self.reader.bytes, self.reader.checksum) == (self.bytes, self.checksum) {
@@ -140,10 +142,10 @@ impl<'o> StoredReader<'o> {
     }
 }
 
-/// Reads an object, piece by piece, and checks it when all was read.
+/// Reads an object piece by piece, and checks it at the end.
 ///
 /// # Errors
-/// `Corrupt`: it has other bytes than it was stored with. `FileMissing`: it is not there. `Io`.
+/// `Corrupt`: the bytes differ from those stored. `FileMissing`: the object does not exist. `Io`.
 pub(super) fn read(
     objects: &dyn ObjectStore,
     name: &str,

@@ -1,11 +1,11 @@
-//! Long values that were shipped: each is an object of its own, whatever its length.
+//! Shipped long values: each is an object of its own, whatever its length.
 //! ```text
 //! ship      reader of the store -> value-WRITE-LENGTH-MARK -> then the changes that name it
 //! restore   object -> a value file, piece by piece -> checked -> its reference, with its batch
 //! ```
-//! Invariants: a name is of one value of one write, so who ships it again stores the same bytes. An
-//! object is stored before changes name it, and one that none names is garbage. Nothing here takes
-//! more memory than a piece, or a value that is not streamed yet.
+//! Invariants: a name means one value of one write, so shipping the value again stores the same
+//! bytes. An object is stored before changes name it; an object that no changes name is garbage.
+//! Memory holds at most a piece of a value, or a whole value that is too short to stream.
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
@@ -20,20 +20,20 @@ use crate::tools::progress::Steps;
 use crate::tree::table_files::TableFiles;
 
 pub(super) const PREFIX: &str = "value-";
-/// A value that is apart in the store, and has so many bytes, is an object of its own.
+/// Values apart of at least this many bytes are objects of their own.
 pub(super) const OBJECT_BYTES_MIN: u64 = 1 << 20;
-/// From so many bytes on a value comes back as a stream, and gets a value file of its own. Shorter
-/// ones share files, as if they had been put.
+/// Values of at least this many bytes are restored as a stream, each into its own value file.
+/// Shorter ones share files, as if they had been put.
 const STREAMED_BYTES_MIN: u64 = 4 << 20;
 
-/// What the name of such an object says.
+/// The name of such an object, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ValueName {
     /// The number of the write.
     pub(super) sequence: u64,
     pub(super) bytes: u64,
-    /// The checksum in the store's reference. A store of the same origin may have another value
-    /// under the same number.
+    /// The checksum in the store's reference. Another store of the same origin may have a different
+    /// value under the same number.
     pub(super) mark: u32,
 }
 
@@ -53,23 +53,23 @@ impl ValueName {
     }
 }
 
-/// A value that is an object of its own, as changes tell it.
+/// A long value, as changes describe it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ShippedValue {
     pub(super) name: ValueName,
-    /// The CRC32C of its bytes.
+    /// The CRC-32C of the value.
     pub(super) checksum: u32,
 }
 
 impl ShippedValue {
-    /// Its bytes, without the number of the write, which the change has.
+    /// Encodes the value without the number of the write, which the change has.
     pub(super) fn encode(&self, out: &mut Writer) {
         out.varint(self.name.bytes);
         out.u32(self.name.mark);
         out.u32(self.checksum);
     }
 
-    /// That of a write.
+    /// Decodes the value of a write.
     pub(super) fn decode(
         sequence: u64,
         input: &mut Reader<'_>,
@@ -85,38 +85,39 @@ impl ShippedValue {
         (self.name.bytes, self.checksum)
     }
 
-    /// Reads it, and gives its length.
+    /// Reads and checks the value. Returns its length.
     ///
     /// # Errors
-    /// `Corrupt`: it has other bytes than it was stored with. `FileMissing`: it is not there. `Io`.
+    /// `Corrupt`: the bytes differ from those stored. `FileMissing`: the object does not exist.
+    /// `Io`.
     pub(super) fn check(&self, objects: &dyn ObjectStore) -> Result<u64> {
         stored::read(objects, &self.name.name(), self.told(), |_| Ok(()))?;
         Ok(self.name.bytes)
     }
 }
 
-/// Stores a value.
+/// Stores a long value.
 pub(super) fn put(objects: &dyn ObjectStore, value: LongValue) -> Result<ShippedValue> {
     let LongValue { sequence, mark, reader } = value;
     let name = ValueName { sequence, bytes: reader.len(), mark };
     let (object, mut source) = (name.name(), Summed::new(reader));
-    // What is wrong with the value in the store is told as that.
+    // An error while reading the value names the store, not the object.
     let put = objects.put(&object, name.bytes, &mut source);
     put.map_err(Error::io(path_of(objects, &object)))?;
     Ok(ShippedValue { name, checksum: source.checksum })
 }
 
-/// A value that came back, checked.
+/// A restored value, checked.
 pub(super) enum Fetched {
-    /// In a value file, which is held until the reference is written.
+    /// The value is in a value file, which is held until the reference is written.
     Apart(PutValue),
     Whole(Vec<u8>),
 }
 
-/// Reads a value, for a tree.
+/// Restores a value into a tree.
 ///
 /// # Errors
-/// As [`check`](ShippedValue::check). `ValueTooLong`: in that tree no value is apart.
+/// As for [`check`](ShippedValue::check). `ValueTooLong`: the tree stores no values apart.
 pub(super) fn fetch(
     objects: &dyn ObjectStore,
     value: &ShippedValue,

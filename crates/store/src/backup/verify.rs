@@ -1,9 +1,9 @@
-//! Reads what a generation has, and the changes behind it, without restoring them.
+//! Reads a generation, and the changes after it, without restoring them.
 //! ```text
-//! generation-3   its files          changes behind it     long values that these name
+//! generation-3   its files          changes after it      long values that these name
 //! generation-4   ...                                      each is read to its end, and checked
 //! ```
-//! Invariant: what is damaged is noted, and the rest is read all the same.
+//! Invariant: damage is noted, and everything else is read nevertheless.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,19 +15,19 @@ use super::ship::{self, ShippedName};
 use super::stored;
 use crate::error::{Error, Result};
 
-/// What a generation's objects are like.
+/// The state of a generation's objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupReport {
-    /// Files that were read, and objects of changes and their values.
+    /// The number of objects that were read: files, changes and long values.
     pub files: u64,
-    /// Bytes of those that are as they were stored.
+    /// The bytes of undamaged objects.
     pub bytes: u64,
-    /// What is not as it was stored.
+    /// The damaged objects.
     pub damage: Vec<BackupDamage>,
 }
 
-/// An object that is not as it was stored.
+/// An object that differs from what was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupDamage {
@@ -73,7 +73,7 @@ impl BackupReport {
         self.files += 1;
         match read {
             Ok(bytes) => self.bytes += bytes,
-            // Of another version: nothing can be restored by it here.
+            // This program cannot restore an object of another version.
             Err(error) if error.tells_of_damage() || matches!(error, Error::Version { .. }) => {
                 let path = stored::path_of(objects, object);
                 self.damage.push(BackupDamage { path, what: error.to_string() });

@@ -1,12 +1,13 @@
-//! Laws of cost: what each operation may cost more when there is ten times as much of something.
+//! Laws of cost: how much more each operation may cost when there is ten times as much of
+//! something.
 //! ```text
-//! pattern     of 1x and of 10x: overlapping deletions, versions of a key, snapshots, runs, ...
-//! operation   its steps, allocations, allocated bytes, blocks and calls of the disk in both
-//! law         constant or logarithm: about as much    linear: ten times as much (and a logarithm)
+//! pattern     1x and 10x of: overlapping deletions, versions of a key, snapshots, runs, ...
+//! operation   its steps, allocations, allocated bytes, blocks and disk operations in both
+//! law         constant or logarithmic: about as much     linear: ten times as much (times a log)
 //! ```
-//! Nothing is timed. The list of laws stands in docs/performance.md. Invariant: every operation of
-//! the public interface is in `OPERATIONS`, in `WHOLE` or in `OF_BATCHES`, or in a file of its own.
-//! The first are held to `Law::Log` unless `law_of` says for what pattern they are not, and why.
+//! Nothing is timed. The laws are listed in docs/performance.md. Invariant: every operation of the
+//! public interface is in `OPERATIONS`, in `WHOLE`, in `OF_BATCHES`, or in a file of its own. Those
+//! in `OPERATIONS` obey `Law::Log`, unless `law_of` names a pattern for which they do not, and why.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,21 +22,21 @@ use crate::storage::memory::Memory;
 use crate::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 
 const VALUE: [u8; 20] = [7; 20];
-/// Keys before and behind those of the pattern.
+/// The number of keys before, and of keys behind those of the pattern.
 const NEIGHBOURS: u64 = 100;
-/// Of an operation; counted are the cheapest of some rows: now and then one pays for what comes
-/// after it.
+/// The operations in a row, and the rows. The cheapest row counts, since an operation sometimes
+/// pays for later ones.
 const ROWS: usize = 4;
 const IN_A_ROW: u64 = 16;
 
-/// What the cost may grow by when there is ten times as much.
+/// How the cost may grow when there is ten times as much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Law {
     Log,
     Linear,
 }
 
-/// What was counted.
+/// The counted cost.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     steps: u64,
@@ -45,11 +46,11 @@ struct Cost {
     disk_calls: u64,
 }
 
-/// What was counted, how much of it, and how much more is never too much.
+/// The name of a count, its value, and the excess that is never too much.
 type Part = (&'static str, u64, u64);
 
-/// What is wrong with the cost of ten times as much. (A logarithm grows by less than a half from
-/// 1,000 to 10,000.)
+/// Returns what is too expensive with ten times as much. (A logarithm grows by less than a half
+/// from 1,000 to 10,000.)
 fn breaks<const N: usize>(small: [Part; N], large: [Part; N], law: Law) -> Option<String> {
     let factor = match law {
         Law::Log => 2,
@@ -82,7 +83,7 @@ impl Cost {
         }
     }
 
-    /// What is wrong with the cost of ten times as much.
+    /// Returns what is too expensive with ten times as much.
     fn breaks(self, large: Cost, law: Law) -> Option<String> {
         breaks(self.parts(), large.parts(), law)
     }
@@ -92,7 +93,7 @@ fn blocks_of(stats: &Stats) -> u64 {
     [stats.point, stats.open_seek, stats.closed_seek].iter().map(|kind| kind.blocks_read).sum()
 }
 
-/// A store and its readers.
+/// A store with its readers.
 struct World {
     disk: Memory,
     options: Options,
@@ -150,7 +151,7 @@ impl World {
         self.db().delete_range(key(b'm', from), key(b'm', to)).expect("deletes");
     }
 
-    /// So many keys, then the deletion of a range with them, which reaches into the next two.
+    /// Puts this many keys, then deletes a range with them that reaches into the next two ranges.
     fn stagger(&self, range: u64, keys: u64) {
         (0..keys).for_each(|at| self.put(b'm', 1000 * range + 500 + at));
         self.delete_range(1000 * range, 1000 * range + 2500);
@@ -160,8 +161,7 @@ impl World {
         self.held.push(self.db().snapshot());
     }
 
-    /// Reads at the oldest snapshot that is held, at one between, and at the newest; or at a new
-    /// one.
+    /// Reads at the oldest, a middle and the newest held snapshot, or at a new one if none is held.
     fn at_snapshots(&self, read: impl Fn(&Snapshot)) {
         match self.held.as_slice() {
             [] => read(&self.db().snapshot()),
@@ -197,7 +197,7 @@ mod counted;
 mod files;
 mod large_values;
 
-/// How the operations begin that look at every run. Writes, syncs and snapshots do not.
+/// The beginnings of operations that look at every run. Writes, syncs and snapshots do not.
 const OF_EACH_RUN: [&str; 18] = [
     "get",
     "contains_key",
@@ -219,26 +219,26 @@ const OF_EACH_RUN: [&str; 18] = [
     "transaction",
 ];
 
-/// What is not a logarithm, and why.
+/// Returns the law of an operation under a pattern, with the reasons for laws other than `Log`.
 fn law_of(pattern: &str, operation: &str) -> Law {
     let scans =
         ["range", "iter", "first_key_value", "last_key_value", "next", "snapshot range", "queue"];
     let is_scan = scans.iter().any(|scan| operation.starts_with(scan));
     let looks_at_runs = OF_EACH_RUN.iter().any(|kind| operation.starts_with(kind));
     match (pattern, operation) {
-        // Each is another key, of which it is unknown whether it hides something.
+        // Each tombstone has another key, and it is unknown whether it hides something.
         (TOMBSTONES, _) if is_scan => Law::Linear,
-        // The last block is looked through to its end: one entry, or as many as it holds.
+        // The last block is searched to its end: it holds one entry, or many.
         (_, "last_key_value") => Law::Linear,
-        // Keys that were written after it are looked at one by one.
+        // Keys that were written after the snapshot are passed one by one.
         (HELD | HELD_CUT, "snapshot range") => Law::Linear,
-        // Each run is another place to look at.
+        // Each run is one more place to search.
         (RUNS, _) if looks_at_runs => Law::Linear,
-        // A flush keeps what each snapshot sees. Other key spaces are nothing to it.
+        // A flush keeps what each snapshot sees. Other key spaces do not matter.
         (pattern, FLUSH_OF_ONE) if !OF_KEYSPACES.contains(&pattern) => Law::Linear,
-        // One number for each table, and for each partition.
+        // There is one number for each table, and for each partition.
         ("partitions", "stats" | "pinned_tree, told whole") => Law::Linear,
-        // Tables are counted up to those that are asked, and all of them are told.
+        // The tables up to those asked are counted, and all of them are returned.
         ("partitions", "pinned_tree, asked") => Law::Linear,
         _ => Law::Log,
     }
@@ -254,7 +254,7 @@ fn cost_of(world: &mut World, (_, operation): &Operation) -> Cost {
     rows.fold(first, Cost::least)
 }
 
-/// What breaks its law.
+/// Returns the operations that break their law.
 fn broken(pattern: &Pattern) -> Vec<String> {
     let mut broken = Vec::new();
     let mut worlds = [World::new(pattern.options), World::new(pattern.options)];
@@ -286,7 +286,7 @@ fn ten_times_as_much_costs_no_more_than_its_law() {
     assert!(broken.is_empty(), "{} laws are broken:\n{}", broken.len(), broken.join("\n"));
 }
 
-/// Reads that are under way cost nothing but their room.
+/// Reads in flight cost nothing but their memory.
 #[test]
 fn a_queue_costs_a_query_as_much_whatever_its_depth() {
     let mut world = World::new(|options| options);
@@ -304,7 +304,7 @@ fn a_queue_costs_a_query_as_much_whatever_its_depth() {
     assert!(each < 60, "{each} steps for a get");
 }
 
-/// A batch of so many writes, which has room for some more.
+/// Makes a batch of this many writes, with room for some more.
 fn batch_of(writes: u64) -> Batch {
     let mut batch = Batch::new();
     (0..writes).for_each(|n| {
@@ -313,7 +313,7 @@ fn batch_of(writes: u64) -> Batch {
     batch
 }
 
-/// Memory is taken when there is no room left, and then for as much again.
+/// A batch allocates only when it is full, and doubles its memory then.
 #[test]
 fn a_write_of_a_batch_costs_no_more_for_those_before_it() {
     let mut world = World::new(|options| options);
@@ -321,7 +321,7 @@ fn a_write_of_a_batch_costs_no_more_for_those_before_it() {
         let built = world.cost(|_| drop(batch_of(writes)));
         let doublings = 2 * u64::from((writes * 29).ilog2());
         assert!(built.allocations <= doublings, "{writes}: {} allocations", built.allocations);
-        // A condition is no write: it has memory of its own.
+        // A condition is not a write: it has its own memory.
         for (name, operation) in OF_BATCHES.iter().filter(|it| it.0 != "only_if") {
             let cost = of_batch(&mut world, writes, operation);
             let taken = (cost.allocations, cost.bytes);
@@ -330,7 +330,7 @@ fn a_write_of_a_batch_costs_no_more_for_those_before_it() {
     }
 }
 
-/// What stays takes memory by pieces: entries, and the places where searches begin.
+/// What stays takes memory in pieces: entries, and the places where searches begin.
 #[test]
 fn a_put_allocates_nothing_for_itself() {
     let disk = counted::Counted::new();
@@ -344,13 +344,13 @@ fn a_put_allocates_nothing_for_itself() {
     assert!(used.allocations < 100, "{used:?}");
 }
 
-/// What some operations of a batch cost that has so many writes.
+/// Returns the cost of some operations on a batch that has this many writes.
 fn of_batch(world: &mut World, writes: u64, operation: &fn(&mut Batch, u64)) -> Cost {
     let mut batch = batch_of(writes);
     world.cost(|_| (0..IN_A_ROW).for_each(|i| operation(&mut batch, i)))
 }
 
-/// The log has it in one record, and each write is one of the memtable.
+/// The log has the batch in one record, and each write is an insert into the memtable.
 #[test]
 fn a_batch_costs_as_much_as_its_writes() {
     let costs = [1000, 10_000].map(|writes| {

@@ -1,16 +1,16 @@
-//! How a follower moves on.
+//! Moves a follower's view on to what the writer has shown since.
 //! ```text
-//! MANIFEST   new edits --> layout --> tables that are new, and what the guard lacks of them
-//! logs       what the manifest as it was read names: new groups --> memtables
+//! MANIFEST   new edits --> layout --> new tables, and what the guard lacks of them
+//! logs       those that the manifest names, as it was read: new groups --> memtables
 //! both       --> readers: a greater number, or another view
 //! ```
-//! The manifest is read first. Whatever tables have was in logs before, and a log is removed only
-//! when an edit tells so. So with the logs that one prefix of the edits names nothing is missing,
-//! whichever prefix it is, if all of its files are there. If one is gone, a later edit tells why:
-//! then the manifest is read again.
+//! The manifest is read first. Everything in tables was in logs before, and a log is removed only
+//! after an edit that drops it. So any prefix of the edits, together with the logs that it names,
+//! is complete if all of its files exist. If a file is gone, a later edit explains that, and the
+//! manifest is read again.
 //!
-//! Invariants: nothing is written. A view is the store as it was at its number: batches are in it
-//! as a whole, and no write that was refused. Numbers only grow.
+//! Invariants: nothing is written. A view is the store as of its number: it has batches only as a
+//! whole, and no write that was refused. Numbers only grow.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -32,46 +32,46 @@ use crate::tree::opening::{Recovered, nothing};
 
 type Trees = BTreeMap<KeyspaceId, Arc<OpenTree>>;
 
-/// How far a follower has come.
+/// How far a follower has read.
 pub(super) struct Progress {
     manifest: ManifestTail,
-    /// What it tells.
+    /// The layout that the manifest describes.
     layout: Arc<StoreLayout>,
     pub(super) logs: LogTail,
-    /// All writes up to this one are in the trees of the present view.
+    /// All writes up to this one are in the trees of the current view.
     applied: Sequence,
-    /// The newest log that was read on, and where its whole groups end.
+    /// The newest log that was read incrementally, and the end of its whole groups.
     newest_log: Option<(u64, u64)>,
-    /// Whether the manifest tells more than the present view has.
+    /// Whether the manifest has edits that the current view lacks.
     is_edited: bool,
-    /// Whether the memtables are to be made anew, out of all live logs.
+    /// Whether the memtables must be rebuilt from all live logs.
     must_replay: bool,
-    /// A log whose next group refers to a value that a crash has taken. Its owner goes on in this
-    /// one, made anew without the group, or in another one: each look replays all logs.
+    /// A log whose next group refers to a value that a crash has taken. Its owner continues in this
+    /// log, rewritten without the group, or in another one. So each look replays all logs.
     torn: Option<u64>,
 }
 
-/// What a step has come to.
+/// The outcome of a step.
 enum Step {
-    /// All that the manifest tells of was read.
+    /// Everything that the manifest describes was read.
     Done,
-    /// There is a group that it does not explain.
+    /// The manifest, as it was read, does not explain a group.
     Unexplained,
-    /// It has come to tell more meanwhile.
+    /// The manifest has new edits meanwhile.
     Overtaken,
 }
 
-/// What a look has found.
+/// The result of a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Readers see more than before.
+    /// Whether readers see more than before.
     pub(super) has_moved: bool,
-    /// The writer was at work: there is something new, even if it does not count yet.
+    /// Whether the writer was at work: something is new, even if it does not count yet.
     pub(super) has_news: bool,
 }
 
 impl Progress {
-    /// Nothing was read yet but the manifest.
+    /// The state when only the manifest was read.
     pub(super) fn new(manifest: ManifestTail) -> Self {
         Progress {
             layout: Arc::new(manifest.layout().clone()),
@@ -85,7 +85,7 @@ impl Progress {
         }
     }
 
-    /// Moves the view on as far as there is something.
+    /// Moves the view on as far as possible.
     pub(super) fn catch_up(&mut self, ground: &Ground, current: &Switch<View>) -> Result<Found> {
         let mut found = Found::default();
         self.read_manifest(ground, false)?;
@@ -95,7 +95,7 @@ impl Progress {
             match self.step(ground, current, &mut found) {
                 Ok(Step::Done) => return Ok(found),
                 Ok(Step::Overtaken) => {}
-                // There is a group that only a later edit explains.
+                // Only a later edit explains a group.
                 Ok(Step::Unexplained) => {
                     if !self.find_reason(ground)? {
                         return Ok(found);
@@ -106,7 +106,7 @@ impl Progress {
                         if was_replayed {
                             return Err(error);
                         }
-                        // Once more, by all live logs: perhaps the newest one ends here.
+                        // Try again with all live logs: perhaps the newest log ends here.
                         self.must_replay = true;
                     }
                 }
@@ -115,14 +115,14 @@ impl Progress {
         }
     }
 
-    /// Reads the manifest for what explains something that was seen, and so proves an edit that
-    /// would not count yet: one that was held back, or else one that this look finds. False: there
+    /// Reads the manifest for an edit that explains what was seen, and so proves an edit that would
+    /// not count yet. That is an edit held back before, or one that this call finds. False: there
     /// is none.
     fn find_reason(&mut self, ground: &Ground) -> Result<bool> {
         Ok(self.read_manifest(ground, true)? || self.read_manifest(ground, true)?)
     }
 
-    /// False: it tells nothing new.
+    /// Reads new edits. False: there are none.
     fn read_manifest(&mut self, ground: &Ground, proved: bool) -> Result<bool> {
         let is_new = self.manifest.follow(&ground.folder, proved)?;
         if is_new {
@@ -132,7 +132,7 @@ impl Progress {
         Ok(is_new)
     }
 
-    /// Reads what the manifest as it was read tells of: what is new in the logs, or all live logs.
+    /// Reads what the manifest describes: the new part of the logs, or all live logs.
     fn step(&mut self, ground: &Ground, current: &Switch<View>, found: &mut Found) -> Result<Step> {
         let goes_back = self.is_edited && goes_back(&current.hold().layout, &self.layout);
         self.must_replay |= self.torn.is_some() || goes_back;
@@ -146,7 +146,7 @@ impl Progress {
         }
     }
 
-    /// Reads what is new in the logs into the memtables.
+    /// Reads the new part of the logs into the memtables.
     fn read_on(
         &mut self,
         ground: &Ground,
@@ -159,7 +159,7 @@ impl Progress {
         if self.is_edited {
             trees = self.edited(ground, &view, &layout)?;
         }
-        // An error would leave entries in memtables, and no number that tells how many.
+        // An error would leave entries in memtables, with no number to say how many.
         self.must_replay = true;
         let mut reading = Reading {
             ground,
@@ -171,11 +171,11 @@ impl Progress {
         };
         let sure = in_tables(&layout).max(self.applied);
         let last = reading.read(stretches, sure, &mut self.logs)?;
-        // So do those behind the last whole batch.
+        // So would entries after the last whole batch.
         self.must_replay = reading.applied != reading.whole;
         self.applied = reading.whole.max(in_tables(&layout));
         self.logs.forget_below(layout.logs.live);
-        // After a replay the newest log was not seen yet: its edit has told of news.
+        // After a replay the newest log is not known yet; its edit has counted as news already.
         let newest = last.map(|(number, read)| (number, read.whole)).or(self.newest_log);
         let before = std::mem::replace(&mut self.newest_log, newest);
         found.has_news |= before.is_some() && before != newest;
@@ -189,7 +189,7 @@ impl Progress {
         Ok(if was_stopped { Step::Unexplained } else { Step::Done })
     }
 
-    /// Makes all trees anew, with what all live logs have.
+    /// Rebuilds all trees, with the entries of all live logs.
     fn replay(
         &mut self,
         ground: &Ground,
@@ -202,7 +202,7 @@ impl Progress {
         let Some(trees) = self.replayed_trees(ground, &view, &layout)? else {
             return Ok(Step::Unexplained);
         };
-        // A value that is not there may be in tables by now, and its file removed.
+        // A missing value may be in tables by now, and its file removed.
         if self.torn.is_some() && self.read_manifest(ground, false)? {
             self.must_replay = true;
             return Ok(Step::Overtaken);
@@ -214,16 +214,16 @@ impl Progress {
         Ok(Step::Done)
     }
 
-    /// Lets readers see a view.
+    /// Makes a view visible to readers.
     fn show(&mut self, ground: &Ground, current: &Switch<View>, view: View, found: &mut Found) {
         current.store(Arc::new(view));
         (self.is_edited, found.has_moved) = (false, true);
-        // Of value files that nobody holds any more no name is kept.
+        // Forgets the names of value files that nobody holds.
         let values = &ground.files.values.store;
         values.free().into_iter().for_each(|file| values.forget(file));
     }
 
-    /// The trees as the layout has them. Those that it tells the same of as before stay.
+    /// Returns the trees that a layout describes. Trees that it does not change are reused.
     fn edited(&self, ground: &Ground, view: &View, layout: &StoreLayout) -> Result<Trees> {
         let mut trees = Trees::new();
         for (&id, keyspace) in &layout.keyspaces {
@@ -244,8 +244,8 @@ impl Progress {
         Ok(trees)
     }
 
-    /// All trees, with what the live logs have. None: there is a group that the manifest does not
-    /// explain.
+    /// Returns all trees, with the entries of the live logs. None: the manifest does not explain a
+    /// group.
     fn replayed_trees(
         &mut self,
         ground: &Ground,
@@ -282,7 +282,8 @@ impl Progress {
     }
 }
 
-/// The trees of a layout, with what logs have brought back. `applied`: nothing of it is newer.
+/// Returns the trees of a layout, with the memtables that were read back from logs. `applied`: the
+/// newest write in them.
 fn trees_with(
     mut replayed: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
     ground: &Ground,
@@ -305,22 +306,22 @@ fn trees_with(
     Ok(trees)
 }
 
-/// Groups on their way into memtables.
+/// Reads groups into memtables.
 struct Reading<'r> {
     ground: &'r Ground,
     layout: &'r StoreLayout,
     trees: &'r mut Trees,
-    /// The newest write that was looked at.
+    /// The newest write that was seen.
     applied: Sequence,
-    /// Up to here all batches are whole.
+    /// All batches up to this write are whole.
     whole: Sequence,
-    /// Writes after this one are told of by an edit that was not read.
+    /// An edit that was not read describes writes after this one.
     held_back: Option<Sequence>,
 }
 
 impl Reading<'_> {
-    /// Reads what is new in the logs, up to a group that is not explained. Gives the last log that
-    /// was read.
+    /// Reads the new part of the logs, up to a group that is not explained. Returns the last log
+    /// that was read.
     fn read(
         &mut self,
         stretches: &[Stretch],
@@ -330,7 +331,7 @@ impl Reading<'_> {
         let (folder, mut last) = (&self.ground.folder, None);
         for stretch in stretches {
             if last.is_some() {
-                // One log ends, and the next one begins.
+                // A log ends, and the next one begins.
                 self.trees.iter().for_each(|(id, tree)| self.seal(*id, tree, true));
             }
             let read = stretch.read(folder, sure, &mut |group| self.group(&group))?;
@@ -349,8 +350,8 @@ impl Reading<'_> {
         memtables::seal_if_full(tree, size, self.applied, log_ends);
     }
 
-    /// Takes a group, as far as neither tables nor memtables have it. False: an edit that was not
-    /// read explains it.
+    /// Applies the writes of a group that are in neither tables nor memtables. False: only an
+    /// unread edit explains the group.
     fn group(&mut self, group: &WalBatch<'_>) -> Result<bool> {
         let is_later = |number: &Sequence| *number < group.first;
         let is_ahead = |id: KeyspaceId| id.0 >= self.layout.next_keyspace;
@@ -364,7 +365,7 @@ impl Reading<'_> {
                 continue;
             }
             self.applied = entry.sequence;
-            // One that is not there was dropped.
+            // A key space that does not exist was dropped.
             let Some(keyspace) = self.layout.keyspaces.get(&id) else { continue };
             if entry.sequence <= keyspace.tree.last_sequence {
                 continue;
@@ -377,7 +378,7 @@ impl Reading<'_> {
             memtables::insert(tree, entry)?;
             self.seal(id, tree, false);
         }
-        // What a log repeats may end within a batch, which goes on in the next group.
+        // What a log repeats may end within a batch, which continues in the next group.
         if !group.repeats {
             self.whole = self.applied;
         }
@@ -389,7 +390,7 @@ fn following(last: Sequence) -> Sequence {
     Sequence(last.0 + 1)
 }
 
-/// All writes up to this one are in tables, or in logs that are needed.
+/// Returns a number up to which all writes are in tables or in logs that are needed.
 fn in_tables(layout: &StoreLayout) -> Sequence {
     layout.last_sequence().max(layout.logs.unlogged)
 }
@@ -399,7 +400,7 @@ fn is_same(one: &KeyspaceLayout, other: &KeyspaceLayout) -> bool {
     same_tree && one.record.options == other.record.options
 }
 
-/// Whether an edit that was read did not go well after all: the next one may lack it.
+/// Whether an edit that was read has failed after all, so that the next manifest may lack it.
 fn goes_back(before: &StoreLayout, after: &StoreLayout) -> bool {
     let has_less = |(id, keyspace): (&KeyspaceId, &KeyspaceLayout)| {
         let then = after.tree(*id);
@@ -410,7 +411,7 @@ fn goes_back(before: &StoreLayout, after: &StoreLayout) -> bool {
         || before.keyspaces.iter().any(has_less)
 }
 
-/// Whether a file was not there, or not as it should be: a later edit may tell why.
+/// Whether a file was missing, or not as it should be. A later edit may explain that.
 fn may_be_gone(error: &Error) -> bool {
     match error {
         Error::Io { source, .. } => source.kind() == ErrorKind::NotFound,

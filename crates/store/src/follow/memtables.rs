@@ -1,10 +1,12 @@
-//! What a follower has in memory of a tree: entries of logs that no table has, as far as it knows.
+//! The memtables of a followed tree: entries of logs that are in no table, as far as the follower
+//! knows.
 //! ```text
-//! log ends        the active memtable is sealed, if it has some size: the writer has sealed one
-//! flush up to L   sealed memtables up to L go; of one with both sides of L the newer entries stay
+//! log ends        the active memtable is sealed if it is large enough: the writer has sealed one
+//! flush up to L   memtables up to L are dropped; of one that spans L, the newer entries stay
 //! ```
-//! Invariants: an entry is in a memtable or in a table, not in both: operands must not be merged
-//! twice. Memtables that readers may have are not changed, but that newer entries are added.
+//! Invariants: an entry is in a memtable or in a table, not in both, since operands must not be
+//! merged twice. Memtables that readers may have do not change, except that newer entries are
+//! added.
 
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
@@ -17,11 +19,11 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::opening::{Recovered, nothing};
 use crate::tree::version::{Active, Sealed, Version};
 
-/// A memtable that is fuller than this part of its size is sealed where a log ends.
+/// The inverse of the fill from which on a memtable is sealed at the end of a log.
 const SEALED_PART: usize = 8;
 
-/// Adds an entry, newer than all that the tree has in memory. Its value may be apart: then its file
-/// is held.
+/// Adds an entry that is newer than everything in the tree's memtables. If its value is apart, its
+/// file is held.
 pub(super) fn insert(tree: &OpenTree, entry: &Entry<'_>) -> Result<()> {
     let version = tree.current.pin();
     if let Some(Ok(at)) = entry.value_ref() {
@@ -34,8 +36,8 @@ pub(super) fn insert(tree: &OpenTree, entry: &Entry<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Seals the active memtable if it is full; where a log ends, if it has some size. `last`: nothing
-/// in it is newer.
+/// Seals the active memtable if it is full, or at the end of a log if it is large enough. `last`:
+/// nothing in it is newer.
 pub(super) fn seal_if_full(tree: &OpenTree, size: MemtableSize, last: Sequence, log_ends: bool) {
     let version = tree.current.hold();
     let active = &version.active;
@@ -47,8 +49,8 @@ pub(super) fn seal_if_full(tree: &OpenTree, size: MemtableSize, last: Sequence, 
     tree.current.store(Arc::new(version.seal(sealed, nothing(size, Sequence(last.0 + 1)))));
 }
 
-/// What stays in memory when tables have all entries up to `flushed`. `last`: nothing in memory is
-/// newer.
+/// Returns the memtables that remain when tables have all entries up to `flushed`. `last`: nothing
+/// in memory is newer.
 pub(super) fn kept(
     version: &Version,
     size: MemtableSize,
@@ -86,7 +88,7 @@ fn sealed(
     Sealed { memtable, first_log: None, first, last, flush: Default::default(), values }
 }
 
-/// A memtable with the entries of another one that are newer than a number.
+/// Copies the entries that are newer than `flushed` to a new memtable.
 fn newer_than(memtable: &Memtable, size: MemtableSize, flushed: Sequence) -> Arc<Memtable> {
     let newer = Memtable::sized(size);
     let all = std::iter::once((KeyspaceId::DEFAULT, memtable));

@@ -1,12 +1,12 @@
-//! A store that another process writes, read along.
+//! Follows a store that another process writes.
 //! ```text
 //! the writer        MANIFEST, logs, tables, images, values          knows nothing of it
 //! the follower      reads them --> views --> gets, scans, snapshots
-//! catch_up()        what is new --> the same view, further on, or another one
+//! catch_up()        new edits and groups --> the same view, further on, or another one
 //! ```
-//! Invariants: nothing is written, made, removed or locked in the folder, whatever rights the
-//! process has. What is shown is the store as its writer showed it at some moment, and moments only
-//! go forward.
+//! Invariants: nothing in the folder is written, made, removed or locked, whatever rights the
+//! process has. A view is the store as its writer showed it at some moment, and moments only go
+//! forward.
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
@@ -45,14 +45,14 @@ mod view;
 
 pub use options::{FollowOptions, Staleness};
 
-/// When a follower has looked, by its clock.
+/// When a follower last looked, by its clock.
 struct Looks {
     last: Duration,
     with_news: Duration,
     failure: Option<String>,
 }
 
-/// What all handles of a follower share.
+/// The state that all handles of a follower share.
 struct Following {
     ground: Ground,
     current: Switch<View>,
@@ -60,7 +60,7 @@ struct Following {
     looks: Mutex<Looks>,
     end: Arc<End>,
     thread: Mutex<Option<JoinHandle<()>>>,
-    /// As it was given, with all rights.
+    /// The storage as it was given, with all rights.
     storage: Arc<dyn Storage>,
 }
 
@@ -72,7 +72,7 @@ struct End {
 }
 
 impl End {
-    /// Waits for so long. True: the thread is to end.
+    /// Waits for this long. True: the thread must end.
     fn comes_within(&self, time: Duration) -> bool {
         let is_told = lock(&self.is_told);
         *is_told || *wait_for(&self.told, &self.is_told, is_told, time).0
@@ -105,7 +105,7 @@ impl Following {
         found
     }
 
-    /// A key space as of now.
+    /// Returns a snapshot of a key space as of now.
     fn snapshot(&self, id: KeyspaceId) -> Result<Snapshot> {
         self.ground.folder.life().check()?;
         let view = self.current.pin();
@@ -115,7 +115,7 @@ impl Following {
         }
     }
 
-    /// As above, of one of which nothing was read, or that is not there.
+    /// Like `snapshot`, for a key space that has nothing yet, or does not exist.
     #[cold]
     fn snapshot_of_empty(&self, id: KeyspaceId) -> Result<Snapshot> {
         let _progress = lock(&self.progress);
@@ -136,11 +136,11 @@ impl Following {
         Ok(snapshot)
     }
 
-    /// What the thread does. It keeps the follower only while it works.
+    /// The loop of the thread. It keeps the follower alive only while it works.
     fn run(me: &Weak<Following>, end: &End, interval: Duration) {
         while !end.comes_within(interval) {
             let Some(following) = me.upgrade() else { return };
-            // What has failed is told, and tried again.
+            // A failure shows in `staleness`, and the next round tries again.
             let _ = following.catch_up();
         }
     }
@@ -171,19 +171,21 @@ impl Drop for Following {
     }
 }
 
-/// A handle of a store that another process writes, to read along: what RocksDB calls a secondary
-/// instance. It takes no lock, and changes nothing in the folder: it needs no right to write there.
-/// The writer knows nothing of it. A clone is another handle of the same. Any thread may use it.
+/// A handle of a store that another process writes, for reading: RocksDB calls this a secondary
+/// instance. It takes no lock, and changes nothing in the folder, so it needs no right to write
+/// there. The writer does not notice it. A clone is another handle of the same follower. Any thread
+/// may use it.
 ///
-/// It shows the store as it was at some moment. [`catch_up`](Follower::catch_up) moves on, or a
-/// thread does: see [`FollowOptions::interval`]. Gets and scans are of the newest moment that it
-/// has come to; a [`snapshot`](FollowedKeyspace::snapshot) stays at one. What these need is kept
-/// open. Where [`max_open_files`](crate::options::OptionValues::max_open_files) does not allow
-/// that, a read may end with [`Error::Gone`].
+/// A follower shows the store as of some moment. [`catch_up`](Follower::catch_up) moves it on, or a
+/// thread does: see [`FollowOptions::interval`]. Gets and scans see the newest moment that it has
+/// reached; a [`snapshot`](FollowedKeyspace::snapshot) stays at one moment. The files that these
+/// need are kept open. If [`max_open_files`](crate::options::OptionValues::max_open_files) does not
+/// allow that, a read may fail with [`Error::Gone`].
 ///
-/// A write is seen once another one, or what an idle writer adds a moment later, shows that it went
-/// well. It need not be durable yet: if the system crashes, the follower goes with it. Of a key
-/// space without a [log](crate::options::OptionValues::log) it shows what was flushed.
+/// A write is visible once something later shows that it succeeded: another write, or what an idle
+/// writer adds a moment later. The write need not be durable yet: a crash of the system also ends
+/// the follower. Of a key space without a [log](crate::options::OptionValues::log), a follower
+/// shows what was flushed.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -207,14 +209,14 @@ pub struct Follower {
     main: FollowedKeyspace,
 }
 
-/// A key space of a store that is followed: all that can be read of it.
+/// A key space of a followed store, for reading.
 #[derive(Clone)]
 pub struct FollowedKeyspace {
     following: Arc<Following>,
     id: KeyspaceId,
 }
 
-/// All that is read of a key space is read of the one that every store has.
+/// Reads of a follower itself are reads of its default key space.
 impl Deref for Follower {
     type Target = FollowedKeyspace;
 
@@ -224,16 +226,16 @@ impl Deref for Follower {
 }
 
 impl Db {
-    /// Reads a store along that another process writes, or that nobody has open: see [`Follower`].
+    /// Follows a store that another process writes, or that nobody has open: see [`Follower`].
     ///
     /// # Errors
-    /// `Missing`, `NotAStore`, `Version`: as for [`open`](crate::Db::open). `Corrupt`,
-    /// `FileMissing`: a file is damaged, or gone, and the manifest needs it.
+    /// `Missing`, `NotAStore`, `Version`: as for [`open`](crate::Db::open). `Corrupt`: a file is
+    /// damaged. `FileMissing`: a file that the manifest needs is gone.
     pub fn follow(path: impl AsRef<Path>, options: FollowOptions) -> Result<Follower> {
         Follower::open_with(path.as_ref(), &options, Environment::default())
     }
 
-    /// As [`follow`](crate::Db::follow), with storage and clock from outside.
+    /// Like [`follow`](crate::Db::follow), with this storage and clock.
     pub fn follow_with(
         path: impl AsRef<Path>,
         options: FollowOptions,
@@ -272,16 +274,16 @@ impl Follower {
         Ok(Follower { main: FollowedKeyspace { following, id: KeyspaceId::DEFAULT } })
     }
 
-    /// Moves on to what the writer has shown since. Costs what is new, and a few reads. False:
-    /// nothing is, or it does not count yet. Reads of other threads go on meanwhile.
+    /// Moves on to what the writer has shown since. The cost depends on what is new, plus a few
+    /// reads. False: nothing is new, or it does not count yet. Other threads can read meanwhile.
     ///
     /// # Errors
-    /// `Corrupt`, `FileMissing`, `Io`: what was read stays as it was; the next call tries again.
+    /// `Corrupt`, `FileMissing`, `Io`: the view stays as it was, and the next call tries again.
     pub fn catch_up(&self) -> Result<bool> {
         self.following.catch_up()
     }
 
-    /// How far it is behind.
+    /// Returns how far the follower is behind.
     pub fn staleness(&self) -> Staleness {
         let now = self.following.ground.shared.env.clock.now();
         let sequence = self.following.current.pin().visible().0;
@@ -294,12 +296,12 @@ impl Follower {
         }
     }
 
-    /// The number of the newest write that reads see. It only grows.
+    /// Returns the number of the newest write that reads see. It only grows.
     pub fn sequence(&self) -> u64 {
         self.following.current.pin().visible().0
     }
 
-    /// All key spaces at one moment, the present one.
+    /// Returns all key spaces as of the present moment.
     pub fn moment(&self) -> Result<Moment> {
         let following = Arc::clone(&self.following);
         following.ground.folder.life().check()?;
@@ -308,34 +310,34 @@ impl Follower {
         Ok(Moment { following, view, at })
     }
 
-    /// The key space of a name.
+    /// Returns the key space of this name.
     ///
     /// # Errors
-    /// `NoKeyspace`: there is none, or none yet.
+    /// `NoKeyspace`: no key space has this name, as far as the follower has read.
     pub fn keyspace(&self, name: impl AsRef<str>) -> Result<FollowedKeyspace> {
         let following = Arc::clone(&self.following);
         let id = following.current.pin().named(name.as_ref())?;
         Ok(FollowedKeyspace { following, id })
     }
 
-    /// The names of all key spaces, the default one first.
+    /// Returns the names of all key spaces, the default one first.
     pub fn keyspaces(&self) -> Vec<String> {
         names(&self.following.current.pin())
     }
 
-    /// Reads every byte of every table and log and checks it, and every key against the guard, as
-    /// [`Db::verify`](crate::Db::verify) does, of the present moment.
+    /// Reads and checks every byte of every table and log, and asks the guard for every key, like
+    /// [`Db::verify`](crate::Db::verify), for the present moment.
     ///
     /// # Errors
-    /// `Gone`: a file was removed meanwhile, and not all could be kept open.
+    /// `Gone`: a file was removed meanwhile, and not all files could be kept open.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.verify_with_progress(&mut unheard)
     }
 
-    /// As [`verify`](Follower::verify), and tells how far it has come.
+    /// Like [`verify`](Follower::verify), and reports progress.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it; and as there.
+    /// `Cancelled`: the listener stopped it. Others as for [`verify`](Follower::verify).
     pub fn verify_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<VerifyReport> {
         let _call = self.following.ground.folder.life().enter()?;
         let view = self.following.current.hold();
@@ -344,20 +346,22 @@ impl Follower {
         verify_followed(&trees, of_store, &mut Steps::new(listener))
     }
 
-    /// Makes a store of its own in `dir`, which must be new or empty, that holds the present
-    /// moment. Files are copied: the writer's get no second names.
+    /// Makes an independent store in `dir`, which must be new or empty, as of the present moment.
+    /// Files are copied, never linked.
     ///
     /// # Errors
-    /// `NotEmpty`: the folder has files. `Gone`: a file was removed meanwhile, and not all could be
-    /// kept open; catch up, and try again in an empty folder.
+    /// `NotEmpty`: the folder has files. `Gone`: a file was removed meanwhile, and not all files
+    /// could be kept open. Catch up, and try again in an empty folder.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
         self.checkpoint_with_progress(dir, &mut unheard)
     }
 
-    /// As [`checkpoint`](Follower::checkpoint), and tells how many tables of how many it has.
+    /// Like [`checkpoint`](Follower::checkpoint), and reports how many tables are done, of how
+    /// many.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: what it has made is removed; and as there.
+    /// `Cancelled`: the listener stopped it, and everything that was made is removed. Others as for
+    /// [`checkpoint`](Follower::checkpoint).
     pub fn checkpoint_with_progress(
         &self,
         dir: impl AsRef<Path>,
@@ -369,15 +373,15 @@ impl Follower {
         checkpoint::of_followed(&**storage, moment.followed(&trees), dir.as_ref(), steps)
     }
 
-    /// The present moment, and its trees.
+    /// Returns the present moment and its trees.
     fn pinned(&self) -> Result<(Moment, Vec<Arc<OpenTree>>)> {
         let moment = self.moment()?;
         let trees = moment.view.trees.values().map(Arc::clone).collect();
         Ok((moment, trees))
     }
 
-    /// Gives a target the files of the store as it is shown now, which goes on after so many
-    /// numbers. Gives the number of the last write that it has.
+    /// Gives a target the files of the store as it is shown now. The copy skips `numbers_later`
+    /// numbers. Returns the number of its last write.
     pub(crate) fn give_files(
         &self,
         target: &mut dyn checkpoint::Target,
@@ -391,14 +395,14 @@ impl Follower {
         Ok(moment.at.0)
     }
 
-    /// The store's folder, by the path that it was opened with.
+    /// Returns the path of the store's folder, as it was opened.
     pub fn path(&self) -> PathBuf {
         self.following.ground.folder.path().to_path_buf()
     }
 
-    /// Closes the follower, for all its handles: ends its thread and closes all files. Snapshots
-    /// and scans may live on; they give [`Error::Closed`] from then on. Closing it again does
-    /// nothing. Dropping the last handle closes it, too.
+    /// Closes the follower for all its handles: ends its thread and closes all files. Snapshots and
+    /// scans may live on, but return [`Error::Closed`] from then on. Closing again does nothing.
+    /// Dropping the last handle closes the follower, too.
     pub fn close(&self) -> Result<()> {
         self.following.close()
     }
@@ -408,7 +412,7 @@ fn names(view: &View) -> Vec<String> {
     view.layout.keyspaces.values().map(|keyspace| keyspace.record.name.clone()).collect()
 }
 
-/// A store that is followed, at one moment: all its key spaces at one number.
+/// A followed store at one moment: all its key spaces as of one number.
 pub struct Moment {
     following: Arc<Following>,
     view: Arc<View>,
@@ -416,27 +420,27 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// What a copy is made of. Requires: these are its trees.
+    /// Returns the source of a copy. Requires: `trees` are those of this moment.
     fn followed<'t>(&self, trees: &'t [Arc<OpenTree>]) -> checkpoint::Followed<'t> {
         (trees, self.view.layout.as_ref().clone(), self.at)
     }
 
-    /// The number of the last write that it sees.
+    /// Returns the number of the last write that is visible.
     pub fn sequence(&self) -> u64 {
         self.at.0
     }
 
-    /// A key space at this moment.
+    /// Returns a snapshot of a key space as of this moment.
     ///
     /// # Errors
-    /// `NoKeyspace`: there was none of that name.
+    /// `NoKeyspace`: no key space had this name.
     pub fn keyspace(&self, name: impl AsRef<str>) -> Result<Snapshot> {
         let name = name.as_ref();
         let id = if name == DEFAULT_NAME { KeyspaceId::DEFAULT } else { self.view.named(name)? };
         if let Some(snapshot) = self.view.snapshot(id, self.at) {
             return Ok(snapshot);
         }
-        // Nothing was written to it by then.
+        // Nothing had been written to the key space by then.
         let keyspace = &self.view.layout.keyspaces[&id];
         let next = Sequence(self.at.0 + 1);
         let tree = self.following.ground.tree_without_memtables((id, keyspace), next)?;
@@ -444,30 +448,31 @@ impl Moment {
         Ok(Snapshot { tree, registered })
     }
 
-    /// The names of its key spaces, the default one first.
+    /// Returns the names of its key spaces, the default one first.
     pub fn keyspaces(&self) -> Vec<String> {
         names(&self.view)
     }
 }
 
 impl FollowedKeyspace {
-    /// The key space as it is shown now. It stays so while others catch up, and keeps the tables
-    /// that it needs open, as far as as many files may be.
+    /// Returns a snapshot of the key space as it is shown now. It stays the same while the follower
+    /// catches up. It keeps the tables that it needs open, within the limit of open files.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.following.snapshot(self.id)
     }
 
-    /// The value of a key; None if it has none.
+    /// Returns the value of a key; None if it has none.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.snapshot()?.get(key)
     }
 
-    /// Whether a key has a value. A value apart is not read, so damage in it is not found.
+    /// Whether a key has a value. A value apart is not read, so damage in it is not noticed.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.snapshot()?.contains_key(key)
     }
 
-    /// The values of many keys at one moment: see [`Db::multi_get`](crate::Keyspace::multi_get).
+    /// Returns the values of many keys at one moment: see
+    /// [`Db::multi_get`](crate::Keyspace::multi_get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         match self.snapshot() {
             Ok(snapshot) => snapshot.multi_get(keys),
@@ -475,31 +480,31 @@ impl FollowedKeyspace {
         }
     }
 
-    /// The value of a key, to be read in parts: see
+    /// Returns a reader of a key's value, to read it in parts: see
     /// [`Db::get_reader`](crate::Keyspace::get_reader).
     pub fn get_reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
         self.snapshot()?.get_reader(key)
     }
 
-    /// The keys of a range and their values, as of now. Forward as an iterator, backward with
-    /// `rev()`.
+    /// Scans the keys of a range with their values, as of now. Forward as an iterator, backward
+    /// with `rev()`.
     pub fn range(&self, bounds: impl Into<KeyBounds>) -> Result<Scan> {
         Ok(self.snapshot()?.range(bounds))
     }
 
-    /// The keys that begin with some bytes, and their values, as of now.
+    /// Scans the keys with this prefix and their values, as of now.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Scan> {
         Ok(self.snapshot()?.prefix(prefix))
     }
 
-    /// False: no key lies in the range (a proof). True: there may be one. See
+    /// False: no key lies in the range (a proof). True: a key may lie in it. See
     /// [`Db::may_contain_range`](crate::Keyspace::may_contain_range).
     pub fn may_contain_range(&self, bounds: impl Into<KeyBounds>) -> Result<bool> {
         self.snapshot()?.may_contain_range(bounds)
     }
 
-    /// What the follower holds of the key space, and what reads have cost since the last edit of
-    /// the tree. What its writer does is not in it.
+    /// Returns what the follower holds of the key space, and what reads have cost since the last
+    /// edit of the tree. It does not include the writer's work.
     pub fn stats(&self) -> Result<Stats> {
         let snapshot = self.snapshot()?;
         let _call = self.following.ground.folder.life().enter()?;

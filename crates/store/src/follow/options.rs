@@ -1,4 +1,4 @@
-//! How a store is followed, and how far a follower is behind.
+//! Options of a follower, and how far it is behind.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,24 +6,24 @@ use std::time::Duration;
 use crate::plan::options::Options;
 use crate::plan::options::keyspace::KeyspaceOptions;
 
-/// How a store is followed.
+/// Options of a follower.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// Those of the whole store, and of its default key space: what is not set is as the store
-    /// keeps it. Of use are those that reads have: the cache, how many files may be open, the merge
+    /// Options of the whole store and of its default key space. An option that is not set is as the
+    /// store keeps it. Only those for reads matter: the cache, the limit of open files, the merge
     /// operator, the guard.
     pub options: Options,
-    /// Of other key spaces, by their names: merge operators of one's own, above all.
+    /// Options of other key spaces, by name: mainly merge operators of one's own.
     pub keyspaces: BTreeMap<String, KeyspaceOptions>,
-    /// How often a thread catches up. A shorter time: less stale, more work while nothing is new,
-    /// which is a few reads of open files. None: nobody does but
-    /// [`catch_up`](crate::Follower::catch_up).
+    /// How often a thread catches up. Less: fresher reads, but more work: a few reads of open
+    /// files, even if nothing is new. None: no thread; only [`catch_up`](crate::Follower::catch_up)
+    /// moves on.
     pub interval: Option<Duration>,
 }
 
 impl FollowOptions {
-    /// The defaults: options as the store keeps them, no thread.
+    /// The defaults: options as the store keeps them, and no thread.
     pub fn new() -> Self {
         FollowOptions::default()
     }
@@ -54,11 +54,11 @@ impl FollowOptions {
 pub struct Staleness {
     /// The number of the newest write that reads see.
     pub sequence: u64,
-    /// The time since the follower last looked, and all went well.
+    /// The time since the last look that succeeded.
     pub since_look: Duration,
-    /// The time since such a look found something new of the writer. A writer that is idle writes
-    /// nothing, so it tells of one that is at work.
+    /// The time since a look found something new. An idle writer writes nothing, so this shows
+    /// whether the writer is at work.
     pub since_news: Duration,
-    /// Why the last look has failed. None: it went well.
+    /// Why the last look failed. None: it succeeded.
     pub failure: Option<String>,
 }

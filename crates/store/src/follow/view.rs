@@ -1,11 +1,12 @@
-//! What a follower's readers see: all trees of the store at one number.
+//! The view of a follower's readers: all trees of the store as of one number.
 //! ```text
-//! reader     pins a view, then takes its number        any of its trees, at that number
+//! reader     pins a view, then takes its number        any of its trees, as of that number
 //! catch-up   logs alone    -> the same view, a greater number
-//!            an edit       -> another view; trees that the edit does not touch are in both
+//!            an edit       -> another view; both share trees that the edit does not touch
 //! ```
-//! Invariants: a tree of a view answers for every number that its view has had. The writer knows of
-//! no reader here, so its merges keep nothing for one: a tree never gets other tables.
+//! Invariants: a tree of a view answers for every number that the view has had. The writer's merges
+//! keep nothing for readers here, since the writer does not know them. So a tree never changes its
+//! tables.
 
 use std::collections::BTreeMap;
 
@@ -33,16 +34,16 @@ use crate::tree::opening::{Recovered, SharedByTrees, TreeOptions, follow_tree, n
 use crate::tree::snapshots::{Registered, Snapshots};
 use crate::tree::table_files::TableFiles;
 
-/// The store after some edit.
+/// The store as of some edit.
 pub(crate) struct View {
     pub(crate) layout: Arc<StoreLayout>,
-    /// Those that have something, or that somebody has asked for.
+    /// The trees that have something, or that somebody has asked for.
     pub(crate) trees: BTreeMap<KeyspaceId, Arc<OpenTree>>,
     visible: AtomicU64,
 }
 
 impl View {
-    /// At a number. Requires: all that was written up to it is in the trees.
+    /// Makes a view at a number. Requires: all writes up to it are in the trees.
     pub(crate) fn new(
         layout: Arc<StoreLayout>,
         trees: BTreeMap<KeyspaceId, Arc<OpenTree>>,
@@ -51,28 +52,28 @@ impl View {
         View { layout, trees, visible: AtomicU64::new(visible.0) }
     }
 
-    /// Of a store of which nothing was read yet.
+    /// Makes the view of a store of which nothing was read yet.
     pub(crate) fn nothing() -> Self {
         View::new(Arc::default(), BTreeMap::new(), Sequence(0))
     }
 
-    /// The newest number that reads may see.
+    /// Returns the newest number that reads may use.
     pub(crate) fn visible(&self) -> Sequence {
         Sequence(self.visible.load(Ordering::Acquire))
     }
 
-    /// Makes all writes up to a number visible. Requires: they are in the trees.
+    /// Makes all writes up to `sequence` visible. Requires: they are in the trees.
     pub(crate) fn publish(&self, sequence: Sequence) {
         self.visible.store(sequence.0, Ordering::Release);
     }
 
-    /// A tree at a number that the view has had. None: it is not in the view.
+    /// Returns a tree as of a number that the view has had. None: the view lacks the tree.
     pub(crate) fn snapshot(&self, keyspace: KeyspaceId, at: Sequence) -> Option<Snapshot> {
         let tree = Arc::clone(self.trees.get(&keyspace)?);
         Some(Snapshot { tree, registered: Registered::alone(at) })
     }
 
-    /// The number of a key space.
+    /// Returns the number of the key space with this name.
     pub(crate) fn named(&self, name: &str) -> Result<KeyspaceId> {
         let names = || self.layout.keyspaces.values().map(|it| it.record.name.clone());
         let unknown = || Error::NoKeyspace { name: name.into(), there: names().collect() };
@@ -80,20 +81,20 @@ impl View {
     }
 }
 
-/// The store's folder, and what its trees are opened with: files, caches, options. Views share it.
+/// The store's folder, and the files, caches and options for its trees. Views share it.
 pub(crate) struct Ground {
     pub(crate) folder: OpenFolder,
     pub(crate) files: Arc<TableFiles>,
     pub(crate) shared: SharedByTrees,
     given: Options,
-    /// The given ones, with what the store keeps of the default key space's.
+    /// The given options, completed by those that the store keeps for the default key space.
     options: Arc<Options>,
     keyspaces: BTreeMap<String, KeyspaceOptions>,
     resources: StoreResources,
 }
 
 impl Ground {
-    /// Of a store with this layout, in a folder that is only read.
+    /// Prepares for a store with this layout, in a folder that is only read.
     pub(crate) fn new(
         folder: OpenFolder,
         layout: &StoreLayout,
@@ -125,7 +126,7 @@ impl Ground {
         Ok(Ground { folder, files, shared, given, options, keyspaces, resources })
     }
 
-    /// How large memtables of a key space become.
+    /// Returns the size of a key space's memtables.
     pub(crate) fn size_of(&self, id: KeyspaceId, keyspace: &KeyspaceLayout) -> MemtableSize {
         match id {
             KeyspaceId::DEFAULT => self.resources.memtable_size,
@@ -133,8 +134,8 @@ impl Ground {
         }
     }
 
-    /// A tree as a layout has it, with these entries in memory. What is open of `before`, the same
-    /// tree after another edit, is taken over.
+    /// Opens a tree of a layout, with these entries in memory. Reuses what is open of `before`, the
+    /// same tree as of another edit.
     pub(crate) fn tree(
         &self,
         (id, keyspace): (KeyspaceId, &KeyspaceLayout),
@@ -153,7 +154,7 @@ impl Ground {
         follow_tree(&self.shared, tree, files, memtables, (before, workers)).map(Arc::new)
     }
 
-    /// A tree without entries in memory.
+    /// Opens a tree without entries in memory.
     pub(crate) fn tree_without_memtables(
         &self,
         (id, keyspace): (KeyspaceId, &KeyspaceLayout),
@@ -183,7 +184,7 @@ impl Ground {
         Ok(Arc::new(self.files.sharing(id, &Arc::new(options))))
     }
 
-    /// Whether the default key space has the options that it had when it was first read.
+    /// Whether the default key space still has the options that were read first.
     fn is_untouched(&self, keyspace: &KeyspaceLayout) -> bool {
         let first = lock(&self.shared.manifest);
         let first = &first.layout().keyspaces[&KeyspaceId::DEFAULT].record.options;

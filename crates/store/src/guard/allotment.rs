@@ -1,48 +1,50 @@
-//! The bits per key of a filter's parts, which share one memory: more for parts that are asked
-//! more.
+//! Divides a memory budget among the parts of a filter, in bits per key: parts that are asked more
+//! get more bits.
 //! ```text
 //! needless reads of a part   asked * 2^-bits             its memory   keys * bits
-//! fewest of all together     bits = level + log2(asked / keys), but LEAST at least and at most
-//!                                   what the options say
+//! least sum over all parts   bits = level + log2(asked / keys), but at least LEAST_BITS and at
+//!                                   most the bits of the options
 //! level                      as high as the memory allows
 //! ```
-//! A part takes more than these bits where places, codes or text models do: what it takes beyond
-//! them now is taken to stay.
+//! `asked` counts the queries of a part's range that found nothing. Places, codes and text models
+//! may take a part beyond these bits; this excess is assumed to stay as it is.
 //!
-//! Invariants: what is allotted fits into the memory, unless the least bits of all do not. Of two
-//! parts the one that is asked more for each key has as many bits, or more.
+//! Invariants: the allotment fits into the memory, unless even the least bits of all parts do not.
+//! Of two parts, the one with more queries per key has at least as many bits.
 
 use crate::guard::parts::Parts;
 
-/// With fewer bits a part would not be smaller: order alone takes these.
+/// The fewest bits per key. Fewer would not make a part smaller, since the order of keys takes that
+/// much.
 const LEAST_BITS: f64 = 3.0;
 /// The share of the memory that is allotted. The rest is for what flushes add.
 const ALLOTTED: f64 = 0.97;
-/// Questions of each part that are expected before any is asked, so that chance decides little.
+/// Queries assumed for each part before any is counted, so that chance decides little.
 const EXPECTED_EACH: f64 = 4.0;
-/// The share of all questions that may come anywhere.
+/// The share of all queries that is assumed to be spread evenly over all keys.
 const ANYWHERE: f64 = 0.02;
-/// A part is built anew if it then gains or loses so many bits.
+/// A part is rebuilt if its bits per key would change by at least this much.
 const WORTH_BITS: f64 = 1.0;
-/// The same of a part that loses bits where all take too much, or another one needs them.
+/// The same threshold for a shrinking part, where all parts take too much or another part needs
+/// memory.
 const WORTH_BITS_IF_NEEDED: f64 = 0.1;
-/// Halvings of the interval that the level is in: beyond what any bit can tell.
+/// Bisection steps for the level: more than floating-point numbers can resolve.
 const HALVINGS: usize = 60;
 
-/// What a part has, takes and is asked.
+/// The size of a part, and how often it is asked.
 #[derive(Clone, Copy, Debug)]
 struct PartUse {
-    /// Of its base, and entries of its overlay.
+    /// Keys of its base, and entries of its overlay.
     keys: u64,
-    /// Bits per key that it was made with.
+    /// Bits per key that the part was built with.
     bits: f64,
     bytes: u64,
-    /// Questions that found nothing in its range.
+    /// Queries of its range that found nothing.
     asked: u64,
 }
 
 impl PartUse {
-    /// What it takes, or will take when its overlay is as full as was foreseen.
+    /// Returns the part's bytes, now or when its overlay is as full as planned, whichever is more.
     fn planned_bytes(&self) -> f64 {
         (self.bytes as f64).max(self.keys as f64 * self.bits / 8.0)
     }
@@ -52,9 +54,9 @@ impl PartUse {
     }
 }
 
-/// The bits that parts should have.
+/// The bits per key that each part should have.
 pub(crate) struct Allotment {
-    /// Where each part begins, in key order.
+    /// The lower bound of each part, in key order.
     lowers: Vec<Vec<u8>>,
     parts: Vec<PartUse>,
     bits: Vec<f64>,
@@ -62,7 +64,7 @@ pub(crate) struct Allotment {
 }
 
 impl Allotment {
-    /// `asked`: questions that found nothing, of each part. `limit`: the bytes of all.
+    /// `asked`: for each part, the queries that found nothing. `limit`: the bytes of all parts.
     pub(crate) fn of(parts: &Parts, asked: &[u64], limit: u64, bits_per_key: f64) -> Self {
         let (mut lowers, mut uses) = (Vec::new(), Vec::new());
         for ((lower, part), &asked) in parts.each().zip(asked) {
@@ -79,20 +81,21 @@ impl Allotment {
         Allotment { lowers, parts: uses, bits, limit }
     }
 
-    /// Of a part that begins there.
+    /// Returns the bits for a part with this lower bound.
     pub(crate) fn bits_at(&self, lower: &[u8]) -> f64 {
         let after = self.lowers.partition_point(|begin| **begin <= *lower);
         self.bits[after.saturating_sub(1)]
     }
 
-    /// Where the part begins that should be built anew next, and the bits that it should have then.
+    /// Returns the lower bound of the part to rebuild next, and the bits that it should have. None:
+    /// no rebuild is worth it.
     pub(crate) fn next_change(&self) -> Option<(&[u8], f64)> {
         let place = next_change(&self.parts, &self.bits, self.limit)?;
         Some((&self.lowers[place], self.bits[place]))
     }
 }
 
-/// The bits of parts of which nothing is known but how many entries all have.
+/// Returns the bits per key if only the number of entries in all parts is known.
 pub(crate) fn even_bits(limit: u64, entries: u64, bits_per_key: f64) -> f64 {
     let bits = ALLOTTED * limit as f64 * 8.0 / entries.max(1) as f64;
     bits.clamp(least_bits(bits_per_key), bits_per_key)
@@ -102,7 +105,7 @@ fn least_bits(bits_per_key: f64) -> f64 {
     LEAST_BITS.min(bits_per_key)
 }
 
-/// The bits of each part.
+/// Returns the bits per key of each part.
 fn allot(parts: &[PartUse], limit: u64, bits_per_key: f64) -> Vec<f64> {
     let (least, heats) = (least_bits(bits_per_key), heats(parts));
     let bits_at = |level: f64, heat: f64| (level + heat).clamp(least, bits_per_key);
@@ -113,7 +116,8 @@ fn allot(parts: &[PartUse], limit: u64, bits_per_key: f64) -> Vec<f64> {
     };
     let hottest = heats.iter().copied().fold(f64::MIN, f64::max);
     let coldest = heats.iter().copied().fold(f64::MAX, f64::min);
-    // Beyond the levels at which all have the least and the most, so that these are exact.
+    // These bounds lie beyond the levels at which all parts have the least or the most bits, so
+    // that both extremes are exact.
     let (mut low, mut high) = (least - hottest - 1.0, bits_per_key - coldest + 1.0);
     if fits(high) {
         low = high;
@@ -125,7 +129,7 @@ fn allot(parts: &[PartUse], limit: u64, bits_per_key: f64) -> Vec<f64> {
     heats.iter().map(|heat| bits_at(low, *heat)).collect()
 }
 
-/// How often each key of a part is asked, as a power of two.
+/// Returns for each part the base-2 logarithm of its queries per key.
 fn heats(parts: &[PartUse]) -> Vec<f64> {
     let keys = |part: &PartUse| part.keys.max(1) as f64;
     let all_keys: f64 = parts.iter().map(keys).sum();
@@ -135,7 +139,7 @@ fn heats(parts: &[PartUse]) -> Vec<f64> {
     parts.iter().map(heat).collect()
 }
 
-/// The part that should be built anew next, with these bits. Those that free memory come first.
+/// Returns the part to rebuild next with these bits. Parts that free memory come first.
 fn next_change(parts: &[PartUse], bits: &[f64], limit: u64) -> Option<usize> {
     let free = limit as f64 - parts.iter().map(PartUse::planned_bytes).sum::<f64>();
     let gained = |place: usize| bits[place] - parts[place].bits;
@@ -167,7 +171,7 @@ mod tests {
         parts.iter().zip(bits).map(|(part, bits)| part.planned_bytes_with(*bits)).sum()
     }
 
-    /// The parts after all changes that are worth it.
+    /// Returns the parts after all changes that are worth it.
     fn settled(mut parts: Vec<PartUse>, limit: u64) -> Vec<PartUse> {
         for _ in 0..10 * parts.len() {
             let bits = allot(&parts, limit, BITS);
@@ -193,8 +197,8 @@ mod tests {
         assert_eq!(even_bits(0, 1000, 2.0), 2.0);
     }
 
-    // Zipf's law over parts of the same size: each has a bit more than one that is asked half as
-    // often, and needless reads are a fraction of those of even bits.
+    // A Zipf distribution over parts of equal size: a part gets about one bit more than one that is
+    // asked half as often. Needless reads are a fraction of those with even bits.
     #[test]
     fn hot_parts_have_more_bits() {
         let parts: Vec<PartUse> = (1..=64).map(|rank| part(10_000, 100_000 / rank)).collect();
@@ -218,16 +222,16 @@ mod tests {
         assert_eq!(next_change(&parts, &allot(&parts, fits, BITS), fits), None);
         let half = settled(parts.to_vec(), all / 2);
         assert!(half[0].bits > half[1].bits + 4.0, "{half:?}");
-        // It stays, whatever a few questions say.
+        // A few queries do not change it.
         let asked = [PartUse { asked: 45_000, ..half[0] }, PartUse { asked: 110, ..half[1] }];
         assert_eq!(next_change(&asked, &allot(&asked, all / 2, BITS), all / 2), None);
-        // And follows when it is the other one that is asked.
+        // It follows when queries move to the other part.
         let turned = [PartUse { asked: 100, ..half[0] }, PartUse { asked: 50_000, ..half[1] }];
         let turned = settled(turned.to_vec(), all / 2);
         assert!(turned[1].bits > turned[0].bits + 4.0, "{turned:?}");
     }
 
-    // None of the others has much to give.
+    // No other part has much to give.
     #[test]
     fn many_parts_make_room_for_one() {
         let limit = 10 * 1000 * 6 / 8;

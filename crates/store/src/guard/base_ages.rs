@@ -1,46 +1,47 @@
-//! How old what a base holds may be: what parts that were replaced still tell of it.
+//! The ages that entries of a base may have, as far as replaced parts still tell them.
 //! ```text
-//! flush          40 ...... 47 | 48 ...... 60 | 61 ..       commits that read at flush 45 and later
-//! part now                                     overlay     what came with 61 and later
-//! part before                   overlay: 48 ..             its base has what came before 48
+//! flush          40 ...... 47 | 48 ...... 60 | 61 ..       transactions read at flush 45 and later
+//! part now                                     overlay     entries of flush 61 and later
+//! part before                   overlay: 48 ..             its base has the entries before 48
 //! part before    overlay: .. 47                            the same for 45 .. 47
 //! ```
-//! A base has one code for all that is in it, so it tells no age. But what came into it since some
-//! flush was in the overlay of the part that it has replaced, or of one before, each key with its
-//! own code. Such parts stay as long as a transaction reads at an older number, and memory allows.
-//! Invariant: of flushes for which a part is missing, a base may have anything.
+//! A base has one code for all its entries, which tells no age. But every entry that came into it
+//! since some flush was in the overlay of a part that it replaced, with its own code. Such parts
+//! are kept while a transaction reads at an older number, and memory allows.
+//!
+//! Invariant: for flushes whose parts are missing, a base may have anything.
 
 use trommel_filters::{Codes, FlushNumber, KeyRange, Part, Query, Span, Untraced};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::sync::{Arc, Weak};
 
-/// What is known of the ages of what bases hold.
+/// What is known about the ages of the entries in bases.
 #[derive(Clone)]
 pub(crate) struct BaseAges {
     replaced: Arc<[ReplacedPart]>,
-    /// Of flushes below this one, bases may have anything.
+    /// For flushes below this one, bases may have anything.
     known_from: FlushNumber,
 }
 
-/// A part that was replaced.
+/// A part that a merge replaced.
 #[derive(Clone)]
 struct ReplacedPart {
     bounds: KeyBounds,
-    /// Who may need it keeps it.
+    /// Kept alive by the transactions that may need it.
     part: Weak<Part>,
-    /// All flushes below this one are in it.
+    /// The part contains all flushes below this one.
     until: FlushNumber,
 }
 
 impl BaseAges {
-    /// Bases have anything of flushes below this one, and nothing of later ones.
+    /// Bases may have anything of flushes below this one, and have nothing of later flushes.
     pub(crate) fn known_from(flush: FlushNumber) -> Self {
         BaseAges { replaced: Arc::new([]), known_from: flush }
     }
 
-    /// After new parts have taken the place of these, which have all flushes below `until`.
-    /// `keep`: whether someone keeps a part.
+    /// Returns the ages after new parts have replaced `old`, which contain all flushes below
+    /// `until`. `keep` tells whether somebody keeps a part alive.
     #[must_use]
     pub(crate) fn replacing(
         &self,
@@ -60,7 +61,7 @@ impl BaseAges {
         next
     }
 
-    /// Without those that nobody needs any more.
+    /// Returns the ages without parts that nobody needs any more.
     fn pruned(&self) -> Self {
         let is_gone = |replaced: &&ReplacedPart| replaced.part.strong_count() == 0;
         let gone = self.replaced.iter().filter(is_gone).map(|replaced| replaced.until).max();
@@ -70,9 +71,9 @@ impl BaseAges {
     }
 
     /// Whether a base may have an entry for the query that came with this flush or later. False: it
-    /// surely has none.
+    /// has none.
     pub(crate) fn may_have_since(&self, query: &Query<'_>, flush: FlushNumber) -> bool {
-        // The code of what is in a base is [0, 1).
+        // Entries of a base have the code [0, 1).
         let Some(since) = Span::new(flush, FlushNumber(u64::MAX)).filter(|_| flush.0 > 0) else {
             return true;
         };
@@ -88,8 +89,8 @@ impl BaseAges {
         })
     }
 
-    /// As above, of some keys: a bit for each, from the lowest one on. Parts are asked for all keys
-    /// at once. Requires: they are at most 64.
+    /// Like `may_have_since`, for several keys: one bit each, from the lowest on. Parts are asked
+    /// for all keys together. Requires: at most 64 keys.
     pub(crate) fn may_have_of_many(&self, keys: &[&[u8]], flush: FlushNumber) -> u64 {
         let all = u64::MAX >> (64 - keys.len().clamp(1, 64));
         let Some(since) = Span::new(flush, FlushNumber(u64::MAX)).filter(|_| flush.0 > 0) else {
@@ -114,7 +115,7 @@ impl BaseAges {
         bits
     }
 
-    /// The parts in which something may be of this flush or of later ones.
+    /// Returns the parts that may have entries of this flush or later ones.
     fn concerned(&self, flush: FlushNumber) -> impl Iterator<Item = &ReplacedPart> {
         self.replaced.iter().filter(move |replaced| replaced.until > flush)
     }

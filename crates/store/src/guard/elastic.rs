@@ -1,17 +1,17 @@
-//! ElasticBF in the store: how many sub-filters of each table are in memory follows what is asked.
+//! ElasticBF in the store: queries decide how many sub-filters of each table are in memory.
 //! ```text
-//! get ──> one in so many is counted ──> multi-queue: is one more here worth some less there?
+//! get ──> one in so many is counted ──> multi-queue: is one more here worth a few less elsewhere?
 //!                                            │ yes: the sub-filter is read, outside the lock
-//!                                            └────> one table has it, others have one less each
-//! flush, merge ──> tables come with the sub-filters that an equal share allows,
-//!     and leave with all of theirs
+//!                                            └────> one table has it, some others have one less
+//! flush, merge ──> new tables come with the sub-filters that an equal share allows,
+//!     and old ones leave with all of theirs
 //! ```
-//! A probe takes no lock and counts nothing. What is counted is a sample, chosen by number, so that
-//! the same questions of one thread change the same sub-filters at the same places.
+//! A probe takes no lock and counts nothing. Only a sample of gets is counted, chosen by ordinal
+//! number. So the same queries of one thread load and drop the same sub-filters at the same points.
 //!
-//! Invariants: the sub-filters in memory and the directories take no more than the guard's bits for
-//! each entry of the newest version. Tables that a flush or merge is about to install do not count.
-//! The multi-queue knows of each table of that version as many sub-filters as are in memory.
+//! Invariants: the sub-filters in memory and the directories take at most the guard's bits for each
+//! entry of the newest version. Tables that a flush or merge is about to install do not count. For
+//! each table of that version, the multi-queue knows the exact number of sub-filters in memory.
 
 use std::collections::HashMap;
 
@@ -34,16 +34,16 @@ pub(crate) struct Elastic {
 struct State {
     policy: Box<dyn SubFilterPolicy>,
     tables: HashMap<u64, Weak<Table>>,
-    /// A thread is reading a sub-filter.
+    /// Whether a thread is reading a sub-filter.
     is_reading: bool,
     loads: u64,
     drops: u64,
     counted_gets: u64,
 }
 
-/// What a get has looked at.
+/// What a get has searched.
 pub(crate) struct Looked {
-    /// How many runs, newest first.
+    /// The number of runs searched, newest first.
     pub(crate) runs: usize,
     /// Whether the last of them had the key.
     pub(crate) found: bool,
@@ -65,8 +65,8 @@ impl Elastic {
         Some(Elastic { state, sample_gets, bits_per_key: options.bits_per_key })
     }
 
-    /// A new version has come, with these files: its new tables begin with what they have in
-    /// memory, those that have left give theirs back.
+    /// Adapts to a new version with these tables. Its new tables begin with the sub-filters that
+    /// they have loaded; tables that left give theirs back.
     pub(crate) fn follow<'t>(&self, files: impl Iterator<Item = &'t Arc<Table>>) {
         let mut state = lock(&self.state);
         let tables: Vec<&Arc<Table>> = files.collect();
@@ -96,24 +96,24 @@ impl Elastic {
         }
     }
 
-    /// Whether a get is counted, by how many there were before it.
+    /// Whether a get is in the sample. `before` counts the gets before it.
     #[inline]
     pub(crate) fn counts(&self, before: u64) -> bool {
-        // Mixed, so that no rhythm of questions meets that of the sample.
+        // The number is mixed, so that no rhythm of queries matches that of the sample.
         let mixed = (before ^ (before >> 16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32 & 0xffff_ffff
             < (1 << 32) / self.sample_gets
     }
 
-    /// Counts a get, and has a sub-filter come into memory if that is worth it. If another thread
-    /// is at it, it is not counted.
+    /// Counts a get, and loads a sub-filter if that is worth it. While another thread holds the
+    /// lock, the get is not counted.
     #[cold]
     pub(crate) fn count(&self, runs: &[PlacedRun], key: &[u8], looked: &Looked) {
         let Some(mut state) = try_lock(&self.state) else { return };
         let runs = runs[..looked.runs].iter();
         let asked: Vec<&Arc<Table>> =
             runs.filter_map(|placed| placed.run.find(key)).map(|table| &table.table).collect();
-        // Where the key was, no filter could have spared the read.
+        // Where the key was found, no filter could have avoided the read.
         let in_vain = &asked[..asked.len() - usize::from(looked.found && !asked.is_empty())];
         state.counted_gets += 1;
         state.policy.tick();
@@ -131,13 +131,13 @@ impl Elastic {
             match sub_filter {
                 Ok(Some(sub_filter)) => state.take(table, sub_filter),
                 Ok(None) => state.policy.lose_one(table.file()),
-                // The disk refuses: the next time, perhaps not.
+                // The disk refused. A later attempt may succeed.
                 Err(_) => {}
             }
         }
     }
 
-    /// What is in memory, and why.
+    /// Returns which sub-filters are in memory, and why.
     pub(crate) fn stats(&self) -> ElasticStats {
         let state: MutexGuard<'_, State> = lock(&self.state);
         let policy = &state.policy;
@@ -155,8 +155,8 @@ impl Elastic {
 }
 
 impl State {
-    /// Of the tables that were asked in vain the one where a sub-filter more spares most for its
-    /// bytes, of those that can have one.
+    /// Returns the table where one more sub-filter avoids the most reads for its bytes. Only tables
+    /// that were searched in vain and can get one count.
     fn most_wanting<'t>(&self, asked: &[&'t Arc<Table>]) -> Option<&'t Arc<Table>> {
         let worth = |table: &Arc<Table>| self.policy.worth(table.file());
         let mut wanting: Vec<&Arc<Table>> =
@@ -165,8 +165,7 @@ impl State {
         wanting.into_iter().find(|table| self.policy.adjustment(table.file()).is_some())
     }
 
-    /// Puts a sub-filter into memory, if that is still right: flushes and merges went on while it
-    /// was read.
+    /// Adds a sub-filter, if that is still right: flushes and merges continued while it was read.
     fn take(&mut self, table: &Table, sub_filter: BoxedSubFilter) {
         let Some(adjustment) = self.policy.adjustment(table.file()) else { return };
         if !table.sub_filters().is_some_and(|loaded| loaded.add(sub_filter)) {

@@ -1,12 +1,12 @@
-//! Ranges in which a scan found nothing: what filters that learn are trained with.
+//! Key ranges in which a scan found nothing. They are the training data of filters that learn.
 //! ```text
-//! scan "c".."d" gives nothing ──> [ c..d ][ k..m ][ a..b ] ...      the newest ones,
+//! scan "c".."d" finds nothing ──> [ c..d ][ k..m ][ a..b ] ...      the newest ranges,
 //!     the oldest is overwritten
 //!                                        │
 //! flush, merge ── a new table's filter <─┘
 //! ```
-//! Invariant: at most as many as the options say, and none of long keys; under guards that do not
-//! learn, none at all.
+//! Invariant: at most as many ranges as the options allow, and none with long keys. Guards that do
+//! not learn have none.
 
 use trommel_filters::Question;
 
@@ -14,11 +14,11 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::plan::options::Options;
 use crate::sync::{Mutex, lock};
 
-/// Bytes of both keys of a range that is worth its memory: filters that learn tell keys apart by
-/// eight of them.
+/// The most bytes that both keys of a range may have together. Filters that learn tell keys apart
+/// by eight bytes, so longer keys are not worth their memory.
 const KEY_BYTES_MAX: usize = 256;
 
-/// Ranges in which there was nothing, as many as are kept.
+/// The newest empty ranges, up to a limit.
 pub(crate) struct Questions {
     kept_max: usize,
     ring: Mutex<Ring>,
@@ -27,20 +27,20 @@ pub(crate) struct Questions {
 #[derive(Default)]
 struct Ring {
     kept: Vec<Question>,
-    /// Which one is overwritten next, once all places are taken.
+    /// The range that is overwritten next, once all places are taken.
     oldest: usize,
 }
 
 impl Questions {
-    /// None yet.
+    /// Makes an empty list.
     pub(crate) fn new(options: &Options) -> Self {
         let filter = options.guard.table_filter();
         let kept_max = filter.map_or(0, |kind| kind.questions_kept(&options.filter));
         Questions { kept_max, ring: Mutex::new(Ring::default()) }
     }
 
-    /// Notes that there is nothing within these bounds. Those that are open at the end are no
-    /// question for one table.
+    /// Notes that nothing lies within these bounds. Bounds without an end are left out: no single
+    /// table answers them.
     pub(crate) fn note_nothing(&self, bounds: &KeyBounds) {
         if self.kept_max == 0 || bounds.to.is_none() {
             return;
@@ -60,7 +60,7 @@ impl Questions {
         }
     }
 
-    /// Those that are kept.
+    /// Returns the ranges.
     pub(crate) fn kept(&self) -> Vec<Question> {
         if self.kept_max == 0 { Vec::new() } else { lock(&self.ring).kept.clone() }
     }

@@ -1,37 +1,37 @@
-//! Where a global filter came from when the store was opened.
+//! How an opening recovered the global filter.
 //! ```text
 //! image of each part + newer tables     all fit: image       some do not: mixed
 //!     none does: rebuilt
 //! ```
-//! Invariant: whatever it came from, it knows every run of the tree.
+//! Invariant: a recovered filter knows every run of the tree, whatever its source.
 
 use std::fmt;
 
-/// Where a global filter came from when the store was opened.
+/// How an opening recovered the global filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterRecovery {
-    /// There was none to recover: another guard, or no runs.
+    /// There was nothing to recover: another guard, or no runs.
     Nothing,
-    /// From its image, and from tables that are newer than that.
+    /// From the images, and from tables that are newer than these.
     Image {
-        /// How many tables were read for it.
+        /// The number of tables that were read for this.
         replayed_tables: u64,
     },
-    /// Some parts from their images, others from all runs.
+    /// Some parts from their images, the others from all runs.
     Mixed {
-        /// How many parts there are.
+        /// The number of parts.
         parts: u64,
-        /// How many of them were read from the runs.
+        /// The number of parts that were rebuilt from the runs.
         rebuilt: u64,
-        /// How many tables were read for the others.
+        /// The number of tables that were read for the other parts.
         replayed_tables: u64,
-        /// What was wrong with the first image that was not used.
+        /// Why the first unused image was not used.
         why: String,
     },
     /// From all runs.
     Rebuilt {
-        /// What was wrong with the image.
+        /// Why no image was used.
         why: String,
     },
 }

@@ -1,14 +1,14 @@
-//! The guard of a version whose filter knows in which run each key is now: Chucky and Remix.
+//! The guard whose filter knows which run each key is in now: Chucky and Remix.
 //! ```text
 //! query -> filter -> slots -> spans of the runs that have them now
-//!                             runs without a slot: always
+//!                             and of runs without a slot
 //! ```
-//! Such a filter fits one version alone. So each version has its own, a clone that shares most
-//! pages with the one before, and readers of older versions are answered rightly too.
+//! Such a filter describes one version only. So each version has its own filter, a clone that
+//! shares most pages with the previous one. Readers of older versions get right answers, too.
 //!
-//! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may
-//! have more runs than slots, and a run may be far beyond the filter's room. Such runs wait without
-//! a slot, and no filter helps with them until they are merged.
+//! Invariant: for a run with a slot, the filter has each key of the run in that slot. A level may
+//! have more runs than slots, or a run may exceed the filter's room. Such runs have no slot and are
+//! always searched, until they are merged.
 
 use trommel_filters::{
     AnyRunLocator, Codes, KeyList, Move, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet,
@@ -22,17 +22,18 @@ use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
 
-/// The most slots that a tree has.
+/// The most slots of a tree.
 const SLOTS_MAX: usize = 256;
-/// A filter takes at most this many times the entries that it was made for.
+/// A filter takes at most this many times the entries that it was built for.
 const ROOM_FACTOR: u64 = 2;
-/// Of the room of a filter, what may be left over from dropped tables before it is made anew.
+/// The reciprocal of the share of a filter's room that keys of dropped tables may take before the
+/// filter is rebuilt.
 const LEFT_OVER_PART: u64 = 32;
-/// A filter that is made anew has so many times the room that it needs until the next merge of
-/// everything, if its level has: a level that grows by a unit a merge makes some five filters.
+/// A rebuilt filter has this many times the room that it needs until the next merge of everything,
+/// up to a full last level. So a level that grows by a unit per merge needs some five filters.
 const GROWTH: f64 = 1.25;
 
-/// A run of the version.
+/// A run of the version, and its slot.
 #[derive(Clone, Copy)]
 struct SlottedRun {
     id: u64,
@@ -47,22 +48,22 @@ pub(crate) struct LocatorGuard {
     filter: Box<dyn AnyRunLocator>,
     plan: TreePlan,
     runs: Vec<SlottedRun>,
-    /// Of a run on its way.
+    /// The slot of a run that a merge is writing.
     reserved: Option<RunSlot>,
-    /// Whether the filter is a view that has every entry of all runs, in order.
+    /// Whether the filter is a sorted view of every entry of all runs.
     is_whole: bool,
 }
 
 impl LocatorGuard {
-    /// Of a tree without runs.
+    /// Makes the guard of a tree without runs.
     pub(crate) fn empty(kind: &'static dyn RunLocatorKind, options: &Options) -> Self {
         let plan = plan(options, 1, 0);
         let filter = kind.builder(&plan).finish();
         LocatorGuard { reserved: None, ..LocatorGuard::of_oldest(kind, filter, plan) }
     }
 
-    /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is
-    /// reserved.
+    /// Makes the guard of a tree that is to have only its oldest run. The filter has the run's
+    /// keys, and the run's slot is reserved.
     pub(crate) fn of_oldest(
         kind: &'static dyn RunLocatorKind,
         filter: Box<dyn AnyRunLocator>,
@@ -73,7 +74,7 @@ impl LocatorGuard {
         LocatorGuard { kind, filter, plan, runs: Vec::new(), reserved, is_whole: false }
     }
 
-    /// Of a tree that has nothing but this run, whose keys are read.
+    /// Makes the guard of a tree that has only this run, by reading the run's keys.
     fn of_run(
         kind: &'static dyn RunLocatorKind,
         plan: TreePlan,
@@ -90,7 +91,7 @@ impl LocatorGuard {
         Ok(guard)
     }
 
-    /// Asks once.
+    /// Asks the filter once.
     #[inline]
     pub(crate) fn ask(&self, query: &Query<'_>, codes: &mut Codes) {
         let mut slots = SlotSet::default();
@@ -98,14 +99,14 @@ impl LocatorGuard {
         self.resolve(slots, codes);
     }
 
-    /// As above, and `trace` sees the memory that is read.
+    /// Like `ask`; `trace` sees the memory that is read.
     pub(crate) fn ask_traced(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut dyn Trace) {
         let mut slots = SlotSet::default();
         self.filter.candidates_traced(query, &mut slots, trace);
         self.resolve(slots, codes);
     }
 
-    /// The spans of the runs in these slots, and of those without one.
+    /// Adds the spans of the runs in these slots, and of the runs without a slot.
     #[inline]
     fn resolve(&self, slots: SlotSet, codes: &mut Codes) {
         for run in &self.runs {
@@ -115,13 +116,15 @@ impl LocatorGuard {
         }
     }
 
-    /// A key such that the run has none from `from` up to it. None: it has no key from `from` on.
+    /// Returns a key such that the run has no key from `from` up to it, exclusive. None: the run
+    /// has no key from `from` on.
     pub(crate) fn lower_bound(&self, run: u64, from: &[u8]) -> Option<Vec<u8>> {
         let Some(slot) = self.slot_of(run) else { return Some(from.to_vec()) };
         self.filter.lower_bound(slot, from)
     }
 
-    /// A key from which on, up to `before`, the run has none. None: it has no key before `before`.
+    /// Returns a key such that the run has no key from it up to `before`. None: the run has no key
+    /// before `before`.
     pub(crate) fn upper_bound(&self, run: u64, before: &[u8]) -> Option<Vec<u8>> {
         let Some(slot) = self.slot_of(run) else { return Some(before.to_vec()) };
         self.filter.upper_bound(slot, before)
@@ -137,8 +140,8 @@ impl LocatorGuard {
         size
     }
 
-    /// Adds a run of so many entries, whose keys are then to be noted in the slot that this gives.
-    /// None: there is no slot for it, or far too little room.
+    /// Adds a run of this many entries. Returns the slot in which its keys must then be noted.
+    /// None: there is no slot, or far too little room.
     pub(crate) fn add_run(
         &mut self,
         id: u64,
@@ -156,8 +159,8 @@ impl LocatorGuard {
         self.filter.note_all(keys, of);
     }
 
-    /// Takes a slot for the output of a merge into a level: that of its largest input there, whose
-    /// keys stay where they are then (Chucky, section 4.1), or a free one.
+    /// Reserves a slot for the output of a merge into a level. This is the slot of its largest
+    /// input there, whose keys need not move (Chucky, section 4.1), or else a free one.
     pub(crate) fn reserve(&mut self, level: usize, inputs: &[PlacedRun]) -> Option<RunSlot> {
         let there = inputs.iter().filter(|placed| placed.level == level);
         let slotted =
@@ -167,9 +170,9 @@ impl LocatorGuard {
         self.reserved
     }
 
-    /// Takes the slot of the oldest run for the output of a merge of all runs into it. None: the
-    /// filter is to be made anew. Else it has room for what `plan` says, is not far too large, and
-    /// little in it is left over from tables that were dropped unread.
+    /// Reserves the slot of the oldest run for the output of a merge of all runs. None: the filter
+    /// must be rebuilt. It need not be if its room fits `plan`, is not far too large, and has few
+    /// keys of tables that were dropped unread.
     pub(crate) fn reserve_oldest(
         &mut self,
         plan: &TreePlan,
@@ -186,12 +189,12 @@ impl LocatorGuard {
         self.reserved
     }
 
-    /// The slot of a run.
+    /// Returns the slot of a run.
     pub(crate) fn slot_of(&self, id: u64) -> Option<RunSlot> {
         self.runs.iter().find(|run| run.id == id).and_then(|run| run.slot)
     }
 
-    /// Whether it knows a run.
+    /// Whether the guard knows a run.
     pub(crate) fn knows(&self, id: u64) -> bool {
         self.runs.iter().any(|run| run.id == id)
     }
@@ -207,7 +210,7 @@ impl LocatorGuard {
         self.is_whole = false;
     }
 
-    /// The runs are these now: one that it does not know has the reserved slot.
+    /// Updates the spans to this layout. The one run that is unknown gets the reserved slot.
     pub(crate) fn settle(&mut self, layout: &Layout) {
         for run in &layout.runs {
             let (id, span) = (run.id, run.span());
@@ -219,14 +222,14 @@ impl LocatorGuard {
         self.reserved = None;
     }
 
-    /// The run of the reserved slot is there.
+    /// Adds the run of the reserved slot.
     fn settle_run(&mut self, id: u64, span: Span) {
         self.runs.push(SlottedRun { id, span, slot: self.reserved.take() });
         self.is_whole = false;
     }
 
-    /// Notes the keys of all of these runs that it does not know, from old to new. `leaving`: runs
-    /// that are none of them.
+    /// Notes the keys of all runs that the guard does not know, from old to new, except those of
+    /// `leaving`.
     pub(crate) fn catch_up(&mut self, runs: &[PlacedRun], leaving: &[u64]) -> Result<()> {
         let missing = |placed: &&PlacedRun| !self.knows(placed.id) && !leaving.contains(&placed.id);
         let missing: Vec<&PlacedRun> = runs.iter().rev().filter(missing).collect();
@@ -246,8 +249,8 @@ impl LocatorGuard {
         })
     }
 
-    /// Whether so many more entries are not far beyond what a filter of hashes was made for. Else
-    /// its lists of entries without a place would be long to search.
+    /// Whether this many more entries fit without far exceeding the room of a filter of hashes.
+    /// Beyond that, its lists of overflowing entries would take long to search.
     fn has_room(&self, entries: u64) -> bool {
         if !self.kind.takes_hashes() {
             return true;
@@ -256,7 +259,7 @@ impl LocatorGuard {
         noted + entries <= room.saturating_mul(ROOM_FACTOR)
     }
 
-    /// The first slot of a level that no run has.
+    /// Returns the first slot of a level that no run has.
     fn free_slot(&self, level: usize) -> Option<RunSlot> {
         let taken = |slot: RunSlot| self.runs.iter().any(|run| run.slot == Some(slot));
         let slots = (0..SLOTS_MAX).map_while(|nth| self.plan.slot(level, nth));
@@ -264,8 +267,8 @@ impl LocatorGuard {
     }
 }
 
-/// The guard with a flushed run, by id and span, and its keys. The first run of a tree is its
-/// oldest.
+/// Returns the guard with a flushed run, given by id and span, and its keys. The first run of a
+/// tree is its oldest run.
 pub(crate) fn with_flush(
     guard: &LocatorGuard,
     options: &Options,
@@ -287,7 +290,7 @@ pub(crate) fn with_flush(
     next
 }
 
-/// As above, of a run of distinct keys, which are read from its tables.
+/// Like [`with_flush`], for a run of distinct keys, which are read from its tables.
 pub(crate) fn with_run(
     guard: &LocatorGuard,
     options: &Options,
@@ -303,7 +306,7 @@ pub(crate) fn with_run(
     Ok(next)
 }
 
-/// How many entries a tree may come to have.
+/// The number of entries that a tree is expected to reach.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExpectedEntries {
     /// Until the next merge of everything.
@@ -313,8 +316,8 @@ pub(crate) struct ExpectedEntries {
 }
 
 impl ExpectedEntries {
-    /// Of a tree with so many entries in its oldest run. Where no flush is known, as many come
-    /// beside it. While everything is merged, some more flushes come.
+    /// Estimates for a tree with this many entries in its oldest run. If no flush is known, the
+    /// newer runs are expected to reach as many. A merge of everything adds some flushes meanwhile.
     pub(crate) fn new(oldest: u64, size: FlushSize, schedule: &Schedule<'_>) -> Self {
         let share = size.overlay_share(oldest, schedule).map_or(0.5, |share| share.now);
         let meanwhile = size.entries().unwrap_or(0.0) * schedule.ratio(0) as f64;
@@ -326,24 +329,25 @@ impl ExpectedEntries {
         ExpectedEntries { needed, full: full.map_or(needed, |full| (full as u64).max(needed)) }
     }
 
-    /// What a new filter has room for.
+    /// Returns the room of a new filter.
     pub(crate) fn room(self) -> u64 {
         ((self.needed as f64 * GROWTH) as u64).min(self.full).max(self.needed)
     }
 }
 
-/// The tree that a filter is to describe: of so many entries and levels, two at least. Beside the
-/// oldest run of one level others wait.
+/// Returns the plan of a tree with this many entries and levels, at least two. With a single level,
+/// newer runs wait above the oldest.
 pub(crate) fn plan(options: &Options, levels: usize, entries: u64) -> TreePlan {
     let levels = levels.max(2);
     let schedule = options.schedule();
     let fair = (SLOTS_MAX - 1) / levels;
-    // Usual are what the policy leaves and a run on its way; others wait while merges are late.
+    // The usual runs are those that the policy leaves, and one being written. More wait while
+    // merges lag behind.
     let (usual, most) = (schedule.inner_runs(0) + 1, 2 * schedule.ratio(0) + 2);
     let of_level = |level: usize| match level + 1 == levels {
         true => schedule.last_runs(level).min(fair),
         false if level == 0 => most.min(fair),
-        // What is the last level may have runs beside the oldest.
+        // The last level may have runs beside the oldest one.
         false => schedule.inner_runs(level).max(schedule.last_runs(level) - 1).min(fair),
     };
     TreePlan {
@@ -355,8 +359,8 @@ pub(crate) fn plan(options: &Options, levels: usize, entries: u64) -> TreePlan {
     }
 }
 
-/// The guard of a tree, from its runs, and what of them it was made from: hashes of their keys
-/// where these are enough.
+/// Rebuilds the guard of a tree from its runs. Also returns the source: hashes of the runs' keys
+/// suffice for some kinds.
 pub(crate) fn rebuild(
     kind: &'static dyn RunLocatorKind,
     options: &Options,
@@ -378,7 +382,7 @@ pub(crate) fn rebuild(
     Ok((guard, source))
 }
 
-/// The plan of a tree as it is.
+/// Returns the plan of a tree in its present state.
 fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
     let size = FlushSize::of_tree(layout, inner, options.division().granularity);

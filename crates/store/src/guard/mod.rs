@@ -1,12 +1,12 @@
-//! The question: which runs may hold this key or this key range? Asked once per query, before a
-//! file is opened.
+//! The question: which runs may hold this key or this key range? It is asked once per query, before
+//! any file is opened.
 //! ```text
 //! Open      every run may
-//! PerTable  each table's own filter answers, some for points only
-//! Global    one filter answers with codes; a table may hold it if its span meets a code
-//! Locator   one filter knows in which run each key is; codes are these runs' spans
+//! PerTable  each table's own filter answers, some filters for points only
+//! Global    one filter answers with codes; a table may hold the key if its span meets a code
+//! Locator   one filter knows which run each key is in; its codes are these runs' spans
 //! ```
-//! Invariant: a table that is left out surely holds no entry for the query. The guard lives inside
+//! Invariant: a table that the answer leaves out holds no entry for the query. The guard is part of
 //! the version that it describes.
 
 pub(crate) mod allotment;
@@ -30,7 +30,7 @@ use crate::plan::guard_kind::GuardKind;
 use crate::plan::options::{OptionValues, Options};
 use crate::sync::Arc;
 
-/// What answers for a version.
+/// The guard of a version.
 #[derive(Clone)]
 pub(crate) enum Guard {
     Open,
@@ -39,17 +39,17 @@ pub(crate) enum Guard {
     Locator(Arc<LocatorGuard>),
 }
 
-/// A guard for another version, prepared outside of the lock.
+/// A new guard, or new parts of one, prepared outside of the installer's lock.
 pub(crate) enum Change {
-    /// In the place of one that is still the same.
+    /// A whole guard. It fits as long as the old guard is still the same.
     Whole(Guard),
-    /// Some parts of a global filter.
+    /// New parts of a global filter.
     Parts(Vec<PartChange>),
 }
 
-/// What the guard said about one query.
+/// The guard's answer to one query.
 pub(crate) enum Answer<'q> {
-    /// Nothing is known: every table may hold it.
+    /// Every table may hold it: nothing is known.
     All,
     /// Ask each table's own filter for this key.
     Point(HashedKey<'q>),
@@ -60,7 +60,8 @@ pub(crate) enum Answer<'q> {
 }
 
 impl Guard {
-    /// Of a tree without runs, whose last level begins new partitions at `cuts`.
+    /// Returns the guard of a tree without runs. `cuts` are the partition boundaries of its last
+    /// level.
     pub(crate) fn empty(options: &Options, cuts: &[Vec<u8>]) -> Guard {
         match (options.guard, grf_options(options)) {
             (_, Some(grf)) => Guard::Global(Parts::empty(&grf, cuts)),
@@ -72,7 +73,7 @@ impl Guard {
         }
     }
 
-    /// Asks once. Probes of a global filter are counted by the caller, one per call.
+    /// Asks the guard once. The caller counts the probes of a global filter, one per call.
     #[inline]
     pub(crate) fn ask<'q>(&self, query: &Query<'q>) -> Answer<'q> {
         match self {
@@ -94,8 +95,7 @@ impl Guard {
         }
     }
 
-    /// Asks once for each of some keys, in their order; a global filter is asked for all of them at
-    /// once.
+    /// Asks for each of these keys, in order. A global filter is probed for all of them together.
     pub(crate) fn ask_many<'k>(
         &self,
         keys: &[&'k [u8]],
@@ -108,7 +108,7 @@ impl Guard {
         parts.collect_many(keys, |place, codes| answer(place, Answer::Codes(codes.clone())));
     }
 
-    /// As above, for ranges.
+    /// Like `ask_many`, for ranges.
     pub(crate) fn ask_many_ranges<'k>(
         &self,
         ranges: &[KeyRange<'k>],
@@ -123,7 +123,8 @@ impl Guard {
         });
     }
 
-    /// The parts that a flush adds to and a last-level merge replaces, if there are some.
+    /// Returns the parts, which flushes extend and merges into the last level replace. None: not a
+    /// global filter.
     pub(crate) fn parts(&self) -> Option<&Parts> {
         match self {
             Guard::Open | Guard::PerTable | Guard::Locator(_) => None,
@@ -131,13 +132,13 @@ impl Guard {
         }
     }
 
-    /// Whether it takes the keys of each flush.
+    /// Whether the guard takes the keys of each flush.
     pub(crate) fn takes_flushed_keys(&self) -> bool {
         matches!(self, Guard::Global(_) | Guard::Locator(_))
     }
 
-    /// This guard, which is the newest, with a change that was prepared for another one. None: it
-    /// does not fit any more.
+    /// Applies a change that was prepared for another guard to this one, the newest. None: the
+    /// change no longer fits.
     pub(crate) fn with(&self, change: &Change, prepared_for: &Guard) -> Option<Guard> {
         match (self, change) {
             (Guard::Global(parts), Change::Parts(changes)) => {
@@ -148,8 +149,7 @@ impl Guard {
         }
     }
 
-    /// Whether what was prepared for a version with one guard as a whole fits a version with the
-    /// other.
+    /// Whether a whole guard that was prepared against one of these guards can replace the other.
     pub(crate) fn is_same(&self, other: &Guard) -> bool {
         match (self, other) {
             (Guard::Locator(one), Guard::Locator(other)) => Arc::ptr_eq(one, other),
@@ -157,7 +157,7 @@ impl Guard {
         }
     }
 
-    /// Cache lines of filter memory that are touched to answer `query` over `tables`.
+    /// Counts the cache lines of filter memory that answering `query` over `tables` touches.
     pub(crate) fn lines<'a>(
         &self,
         query: &Query<'_>,
@@ -198,8 +198,8 @@ impl Answer<'_> {
         }
     }
 
-    /// False: the table surely has no entry for the query that came with one of these flushes.
-    /// None: there are no such flushes.
+    /// False: the table has no entry for the query that came with one of these flushes. `flushes`
+    /// None means no flush at all.
     pub(crate) fn may_hold_within(&self, candidate: &RunTable, flushes: Option<Span>) -> bool {
         match (self, flushes) {
             (_, None) => false,
@@ -217,13 +217,13 @@ impl Answer<'_> {
         }
     }
 
-    /// True: no table holds anything for the query, none need be looked at.
+    /// True: no table holds an entry for the query, so none needs to be looked at.
     #[inline]
     pub(crate) fn is_nowhere(&self) -> bool {
         matches!(self, Answer::Codes(codes) if codes.is_empty())
     }
 
-    /// How many filter probes the answer has cost or costs for `asked` tables.
+    /// Returns the number of filter probes that the answer costs for `asked` tables.
     pub(crate) fn probes(&self, asked: u64) -> u64 {
         match self {
             Answer::All => 0,
@@ -233,7 +233,7 @@ impl Answer<'_> {
     }
 }
 
-/// The options of the global filter in a store with these options; None: it has another guard.
+/// Returns the options of the global filter. None: the store has another guard.
 fn grf_options(options: &Options) -> Option<GrfOptions> {
     let fingerprints = options.guard.fingerprints()?;
     let OptionValues { bits_per_key, point_bits, size_ratio, .. } = **options;

@@ -1,18 +1,17 @@
-//! The bits per key of a new run's filters, where the tree shares one budget as Monkey divides it.
+//! The bits per key of a new run's filters, where the tree shares one budget as in Monkey.
 //! ```text
-//! the tree as it will be just before the next merge into the last level,
-//!     which is the most that is in memory:
-//!   level 0      T - 1 runs of   1 flush           these are planned for, whatever is there now
+//! plan: the tree just before the next merge into the last level, when its filters are largest:
+//!   level 0      T - 1 runs of   1 flush           planned, whatever runs are there now
 //!   level 1      T - 1 runs of   T flushes
-//!   last level   1 run, of as many entries as it has: or gets, if it is what is being written
+//!   last level   1 run, with its present entries, or those that it is being written with
 //! rule (filters/src/monkey.rs) -> bits per key of a run with as many entries as the new one has
 //! ```
-//! The last run takes fewer bits than the average from the start, and leaves to the others what
-//! they will need. So the tree keeps within its budget while it fills, and has spent it when it is
-//! full. If only the runs that are there shared the budget, a last run that is alone would take all
-//! of it. Then nothing would be left for others until it is written again.
+//! The last run takes fewer bits than the average from the start, and leaves the others what they
+//! will need. So the tree stays within its budget while it fills, and has spent it when it is full.
+//! If only the existing runs shared the budget, a lone last run would take all of it. Nothing would
+//! be left for the others until it is rewritten.
 //!
-//! Invariant: a run gets more than the average only out of what the filters that stay have left of
+//! Invariant: a run gets more than the average only from what the remaining filters have left of
 //! the budget.
 
 use trommel_filters::{RateLaw, Split};
@@ -21,18 +20,18 @@ use crate::files::placed_run::PlacedRun;
 use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
 
-/// A run of the tree, oldest last.
+/// A run of the tree. Lists of runs have the oldest last.
 #[derive(Clone, Copy, Debug)]
 struct TreeRun {
     entries: u64,
     flushes: u64,
     filter_bits: f64,
-    /// It goes into the new run.
+    /// Whether it is an input of the new run.
     is_input: bool,
 }
 
-/// The bits per key for the filters of a run with so many entries, which takes the place of
-/// `inputs`; a flush has none. None: as the options say.
+/// Returns the bits per key for the filters of a run with this many entries, which replaces
+/// `inputs`. A flush has no inputs. None: use the bits of the options.
 pub(crate) fn filter_bits(
     options: &Options,
     runs: &[PlacedRun],
@@ -53,7 +52,7 @@ pub(crate) fn filter_bits(
     Some(share(rate, (options.bits_per_key, options.schedule()), &runs, entries))
 }
 
-/// The bits per key of a new run with so many entries.
+/// Returns the bits per key of a new run with this many entries.
 fn share(
     rate: RateLaw,
     (bits_per_key, schedule): (f64, Schedule<'_>),
@@ -61,7 +60,7 @@ fn share(
     entries: u64,
 ) -> f64 {
     let Some((oldest, inner)) = runs.split_last() else { return bits_per_key };
-    // Flushes as large as those of the inner runs, the new one among them.
+    // The mean size of a flush in the inner runs, the new one included.
     let flushed = if runs.iter().any(|run| run.is_input) { 0 } else { 1 };
     let flushes = inner.iter().map(|run| run.flushes).sum::<u64>() + flushed;
     let flushed_entries = inner.iter().map(|run| run.entries).sum::<u64>() + flushed * entries;
@@ -76,7 +75,7 @@ fn share(
     planned.min(left_over(bits_per_key, runs, entries).max(bits_per_key))
 }
 
-/// The runs of a tree just before a merge into its oldest run.
+/// Returns the sizes of the runs in a tree just before a merge into its oldest run.
 fn full_tree(last_entries: u64, flush_entries: f64, schedule: Schedule<'_>) -> Vec<u64> {
     let last = schedule.level_holding(last_entries as f64 / flush_entries);
     let unit = |level: usize| flush_entries * schedule.unit_flushes(level);
@@ -89,7 +88,7 @@ fn full_tree(last_entries: u64, flush_entries: f64, schedule: Schedule<'_>) -> V
     inner.chain(newer).chain([last_entries]).collect()
 }
 
-/// What the runs that stay leave of the budget, in bits per key of the new one.
+/// Returns what the remaining runs leave of the budget, in bits per key of the new run.
 fn left_over(bits_per_key: f64, runs: &[TreeRun], entries: u64) -> f64 {
     let staying = || runs.iter().filter(|run| !run.is_input);
     let all = staying().map(|run| run.entries).sum::<u64>() + entries;
@@ -158,13 +157,12 @@ mod tests {
 
     #[test]
     fn what_others_hold_is_not_spent_twice() {
-        // The last run was written with all that there is: no run gets more than the average.
+        // The last run took the whole budget, so no run gets more than the average.
         assert_eq!(bits(&[run(90_000, 900, 8.0)], 100), 8.0);
-        // It was written with half of it: what it left is there for a flush that asks for more than
-        // the average.
+        // The last run left some bits, and a flush that wants more than the average gets them.
         let got = bits(&[run(90_000, 900, 7.999)], 100);
         assert!((got - 8.9).abs() < 0.01, "{got}");
-        // And it was written with more: a flush still gets the average.
+        // The last run took more than its share, but a flush still gets the average.
         assert_eq!(bits(&[run(90_000, 900, 20.0)], 100), 8.0);
     }
 

@@ -1,13 +1,13 @@
-//! The parts of a global filter: each answers for the keys of one partition of the last level.
+//! The parts of a global filter. Each answers for the keys of one partition of the last level.
 //! ```text
-//! parts     [ "" .. d )    [ d .. p )    [ p .. )        a query over several of them is one probe
-//! flush     new root                     new root         only where it has keys
-//! merge                    built anew   of a key range into the last level: maybe cut into several
+//! parts     [ "" .. d )    [ d .. p )    [ p .. )        a query across several is one probe
+//! flush     new root                     new root         only where the flush has keys
+//! merge                    rebuilt      a key range of the last level, perhaps cut into several
 //! ```
-//! Invariants: the first part begins at the first key, each ends where the next begins, and these
-//! places are the layout's cuts. A part has no key outside of its range. It never changes. A change
-//! of the list names the part that a new one replaces. So what was prepared for one version is
-//! known to fit another.
+//! Invariants: the first part begins at the first key, and each part ends where the next one
+//! begins. These bounds are the layout's cuts. A part has no key outside of its range, and never
+//! changes. A change of the list names the part that the new one replaces, so a change prepared for
+//! one version can be checked against another.
 
 use std::ops::Range;
 
@@ -24,10 +24,10 @@ use crate::files::run::Run;
 use crate::guard::base_ages::BaseAges;
 use crate::sync::Arc;
 
-/// Keys that are asked for together.
+/// The number of keys that are asked for together.
 const GROUP: usize = 16;
 
-/// A part, and where it begins.
+/// A part and its lower bound.
 #[derive(Clone)]
 struct PlacedPart {
     lower: Arc<[u8]>,
@@ -38,11 +38,11 @@ struct PlacedPart {
 #[derive(Clone)]
 pub(crate) struct Parts {
     places: Arc<[PlacedPart]>,
-    /// How old what their bases have may be.
+    /// The ages that entries of their bases may have.
     pub(crate) ages: BaseAges,
 }
 
-/// A part that takes the place of another one.
+/// A new part, and the part that it replaces.
 pub(crate) struct PartChange {
     lower: Arc<[u8]>,
     old: Arc<Part>,
@@ -50,7 +50,7 @@ pub(crate) struct PartChange {
 }
 
 impl Parts {
-    /// Empty parts that begin at the first key and at each of `cuts`.
+    /// Makes empty parts that begin at the first key and at each of `cuts`.
     pub(crate) fn empty(options: &GrfOptions, cuts: &[Vec<u8>]) -> Self {
         let part = Arc::new(Part::empty(options));
         let place = |lower: &[u8]| PlacedPart { lower: lower.into(), part: Arc::clone(&part) };
@@ -59,8 +59,8 @@ impl Parts {
         Parts { places: lowers.map(place).collect(), ages }
     }
 
-    /// With flushes below `next`, and those alone. Requires: the first begins at the first key, and
-    /// they ascend.
+    /// Makes parts that contain exactly the flushes below `next`. Requires: the first part begins
+    /// at the first key, and the lower bounds ascend.
     pub(crate) fn of(parts: Vec<(Vec<u8>, Part)>, next: FlushNumber) -> Self {
         assert!(
             parts.first().is_some_and(|(lower, _)| lower.is_empty()),
@@ -70,35 +70,35 @@ impl Parts {
         Parts { places, ages: BaseAges::known_from(next) }
     }
 
-    /// The options that every part was made with, but for bits that memory divides among them.
+    /// Returns the options of all parts. Only the bits may differ, if parts share a memory budget.
     pub(crate) fn options(&self) -> &GrfOptions {
         self.places[0].part.options()
     }
 
-    /// Where each part begins, and the part, in key order.
+    /// Returns the lower bound of each part, and the part, in key order.
     pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], &Part)> {
         self.places.iter().map(|place| (&*place.lower, &*place.part))
     }
 
-    /// The least and the most bits per key that a part was made with.
+    /// Returns the least and the most bits per key that any part was built with.
     pub(crate) fn least_and_most_bits(&self) -> (f64, f64) {
         let bits = self.each().map(|(_, part)| part.options().bits_per_key);
         bits.fold((f64::MAX, 0.0), |(least, most), bits| (least.min(bits), most.max(bits)))
     }
 
-    /// What the part takes that covers a key.
+    /// Returns the size of the part that covers a key.
     pub(crate) fn size_at(&self, key: &[u8]) -> PartSize {
         self.places[self.place_of(key)].part.size()
     }
 
-    /// The part that begins with a key, and its range. None: none begins there.
+    /// Returns the part with this lower bound, and its range. None: no part begins there.
     pub(crate) fn at(&self, lower: &[u8]) -> Option<(KeyBounds, &Arc<Part>)> {
         let at = self.place_of(lower);
         let place = &self.places[at];
         (*place.lower == *lower).then(|| (self.bounds(at), &place.part))
     }
 
-    /// The parts that have a key of the range in theirs, and these.
+    /// Returns the parts whose ranges overlap these bounds, with their ranges.
     pub(crate) fn within<'a>(
         &'a self,
         bounds: &'a KeyBounds,
@@ -108,7 +108,7 @@ impl Parts {
         (first..after.max(first + 1)).map(|at| (self.bounds(at), &self.places[at].part))
     }
 
-    /// The parts that cover some key of the range.
+    /// Returns the parts that cover some key of the range.
     pub(crate) fn overlapping<'a>(
         &'a self,
         range: &'a KeyRange<'_>,
@@ -126,7 +126,7 @@ impl Parts {
         self.overlapping(&range).for_each(|part| part.candidates_traced(query, codes, trace));
     }
 
-    /// The codes of each key, in order.
+    /// Visits the codes of each key, in order.
     pub(crate) fn collect_many(&self, keys: &[&[u8]], mut visit: impl FnMut(usize, &Codes)) {
         if let [only] = &self.places[..] {
             return only.part.candidates_many(keys, visit);
@@ -142,13 +142,13 @@ impl Parts {
         }
     }
 
-    /// The codes of each range, in order.
+    /// Visits the codes of each range, in order.
     pub(crate) fn collect_many_ranges(
         &self,
         ranges: &[KeyRange<'_>],
         mut visit: impl FnMut(usize, &Codes),
     ) {
-        // Those that lie in one part are asked together, as far as they follow each other.
+        // Consecutive ranges that each lie in one part are asked together.
         let asked: Vec<(Option<&Part>, KeyRange<'_>)> =
             ranges.iter().map(|range| (self.only_part_of(range), *range)).collect();
         let mut first = 0;
@@ -165,7 +165,7 @@ impl Parts {
         }
     }
 
-    /// The part that covers all keys of the range. None: several do.
+    /// Returns the part that covers all keys of the range. None: several parts do.
     fn only_part_of(&self, range: &KeyRange<'_>) -> Option<&Part> {
         let at = self.place_of(range.lower());
         let ends_before =
@@ -173,7 +173,7 @@ impl Parts {
         self.places.get(at + 1).is_none_or(ends_before).then(|| &*self.places[at].part)
     }
 
-    /// What all parts take.
+    /// Returns the total size of all parts.
     pub(crate) fn size(&self) -> PartSize {
         self.places.iter().map(|place| place.part.size()).fold(PartSize::default(), |sum, part| {
             PartSize {
@@ -185,13 +185,13 @@ impl Parts {
         })
     }
 
-    /// Where the parts begin, but for the first.
+    /// Whether the parts begin at these cuts; the first part is left out.
     pub(crate) fn begin_at(&self, cuts: &[Vec<u8>]) -> bool {
         self.places[1..].iter().map(|place| &*place.lower).eq(cuts.iter().map(Vec::as_slice))
     }
 
-    /// Changes the parts that have some of `keys`, which ascend: gives what `change` makes of each,
-    /// told its range and its keys.
+    /// Changes the parts that have some of `keys`, which ascend. `change` gets a part with its
+    /// range and its keys, and returns the new part.
     pub(crate) fn changes<'k>(
         &self,
         keys: &'k KeyList,
@@ -211,7 +211,8 @@ impl Parts {
         changes
     }
 
-    /// As above, of the keys of a run: `change` is told what of it lies in the part's range.
+    /// Like `changes`, for the keys of a run. `change` gets the piece of the run within the part's
+    /// range.
     pub(crate) fn changes_of_run(
         &self,
         run: &Arc<Run>,
@@ -243,12 +244,12 @@ impl Parts {
         PartChange { lower, old: part, new: Arc::new(new) }
     }
 
-    /// Whether every changed part is still what it was.
+    /// Whether every changed part is still the one in place.
     pub(crate) fn all_fit(&self, changes: &[PartChange]) -> bool {
         changes.iter().all(|change| self.fits(change).is_some())
     }
 
-    /// These parts with all changes of parts that are still what they were.
+    /// Returns these parts with those changes that still fit.
     #[must_use]
     pub(crate) fn with_fitting(&self, changes: &[PartChange]) -> Parts {
         let mut places = self.places.to_vec();
@@ -265,9 +266,9 @@ impl Parts {
         Arc::ptr_eq(&self.places[at].part, &change.old).then_some(at)
     }
 
-    /// These parts, which have all flushes below `until`, with others in the place of those in a
-    /// range. `keep`: whether someone keeps a part for what it tells of ages. Requires: parts begin
-    /// at the range's ends, the first of `new` at `from`.
+    /// Replaces the parts in a range by `new`. The old parts contain all flushes below `until`.
+    /// `keep` tells whether somebody keeps a part alive for its ages. Requires: parts begin at the
+    /// range's ends, and the first of `new` at `from`.
     #[must_use]
     pub(crate) fn replaced(
         &self,
@@ -290,7 +291,7 @@ impl Parts {
         KeyBounds { from: lower(&self.places[at]), to: self.places.get(at + 1).map(lower) }
     }
 
-    /// The place of the part that covers a key.
+    /// Returns the place of the part that covers a key.
     #[inline]
     pub(crate) fn place_of(&self, key: &[u8]) -> usize {
         self.places.partition_point(|place| *place.lower <= *key).saturating_sub(1)
@@ -303,8 +304,8 @@ impl PlacedPart {
     }
 }
 
-/// The entries of all parts that may have keys from some key on, in key order; `BACK`: up to some
-/// key, in reverse.
+/// A cursor over the entries of all parts that may have keys from some key on, in key order. With
+/// `BACK`: up to some key, in reverse.
 pub(crate) struct PartsCursor<const BACK: bool> {
     parts: Parts,
     at: usize,
@@ -312,15 +313,15 @@ pub(crate) struct PartsCursor<const BACK: bool> {
 }
 
 impl<const BACK: bool> PartsCursor<BACK> {
-    /// `from` None: from the end that is first on the way.
+    /// `from` None: from the end where the walk starts.
     pub(crate) fn new(parts: &Parts, from: Option<&[u8]>) -> Self {
         let end = if BACK { parts.places.len() - 1 } else { 0 };
         let at = from.map_or(end, |from| parts.place_of(from));
         PartsCursor { parts: parts.clone(), at, cursor: parts.places[at].part.cursor_on(from) }
     }
 
-    /// The code of the next wanted entry, if a key of it may be at `key` or come before it on the
-    /// way. `key` None: no bound.
+    /// Returns the code of the next wanted entry, if one of its keys may be at `key` or before it
+    /// on the way. `key` None: no bound.
     pub(crate) fn next_due(
         &mut self,
         key: Option<&[u8]>,
@@ -332,7 +333,8 @@ impl<const BACK: bool> PartsCursor<BACK> {
             }
             let at = if BACK { self.at.checked_sub(1)? } else { self.at + 1 };
             let next = self.parts.places.get(at)?;
-            // No key up to the next part's is left in this one, if that part is reached at all.
+            // This part has no more keys up to the next one; so go on only if `key` reaches that
+            // part.
             let border = &self.parts.places[self.at.max(at)].lower;
             if key.is_some_and(|key| (*key < **border) != BACK) {
                 return None;
@@ -342,12 +344,12 @@ impl<const BACK: bool> PartsCursor<BACK> {
         }
     }
 
-    /// Gives a code no more, as long as it goes through the same part.
+    /// Suppresses a code for the rest of the current part.
     pub(crate) fn mute(&mut self, code: Span) {
         self.cursor.mute(code);
     }
 
-    /// The range of the part that the last code came from.
+    /// Returns the range of the part that the last code came from.
     pub(crate) fn bounds(&self) -> KeyBounds {
         self.parts.bounds(self.at)
     }
@@ -364,7 +366,7 @@ mod tests {
         builder.finish(FlushNumber(end))
     }
 
-    /// Three parts; the one in the middle has no key.
+    /// Makes three parts; the one in the middle has no key.
     fn parts() -> Parts {
         Parts::of(
             vec![

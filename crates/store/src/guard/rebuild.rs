@@ -1,10 +1,10 @@
-//! A part of the global filter from the runs themselves: where there is no image that fits, and
-//! where flushes are newer than one.
+//! Rebuilds a part of the global filter from the runs, where no image fits, or where flushes are
+//! newer than the image.
 //! ```text
 //! oldest run                   -> base
 //! newer runs, from old to new  -> overlay, each key with its own flush as its code
 //! ```
-//! Invariant: every entry of the runs in the part's range is in it.
+//! Invariant: the part has every entry of the runs within its range.
 
 use trommel_filters::{
     Asked, FlushNumber, GrfOptions, KeyList, Part, PartBuilder, Questions, Shape,
@@ -22,13 +22,13 @@ use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::sync::Arc;
 
-/// The end of the code [0, 1) of the keys of a part's base. The spans of the oldest run's tables
-/// begin at 0 by definition, so all contain it, and no other table's span does. (The design ends
-/// the code at B, the largest end of these spans. Where runs' spans overlap, newer tables with an
-/// old entry would then be candidates for every key of the base.)
+/// The end of the code [0, 1) of the keys in a part's base. Spans of the oldest run's tables begin
+/// at 0 by definition, so all of them contain this code, and no other table's span does. (GRF's
+/// design ends the code at B, the largest end of these spans. Where spans of runs overlap, newer
+/// tables with an old entry would then be candidates for every key of the base.)
 pub(crate) const OLDEST_RUN: FlushNumber = FlushNumber(1);
 
-/// Builds what takes the place of a part.
+/// Makes the builder of a part that replaces another one.
 pub(crate) fn part_builder(
     options: &GrfOptions,
     overlay_share: Option<OverlayShare>,
@@ -39,8 +39,8 @@ pub(crate) fn part_builder(
     }
 }
 
-/// The part with a run's keys, of flushes from `from` on, each with its own flush as
-/// its code. Codes are widened as `shape` says. Requires: the run lies in the part's range.
+/// Returns the part with the keys of a run added, for flushes from `from` on. Each key's code is
+/// its own flush. Codes are widened as `shape` says. Requires: the run lies in the part's range.
 pub(crate) fn insert_run(
     part: &Part,
     run: &Arc<Run>,
@@ -59,9 +59,9 @@ pub(crate) fn insert_run(
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
 
-/// What the oldest run has in a partition: tables whose keys are of the base, and others. A run has
-/// others if it became the oldest without a merge, since all below it was deleted. Their spans do
-/// not begin at 0, and their flushes are on record.
+/// Splits the oldest run's tables in a partition into those of the base and the others. There are
+/// others if the run became the oldest without a merge, since all older runs were deleted. Their
+/// spans do not begin at 0, and their flushes are on record.
 fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
     let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
     let is_base = |table: &RunTable| table.span.lo() == FlushNumber(0);
@@ -69,14 +69,14 @@ fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 
     Ok([base, newer_tables].map(|tables| Run::new(tables).map(Arc::new)))
 }
 
-/// What a part is made for, beside its keys.
+/// The learned queries that a part is optimized for.
 #[derive(Default)]
 pub(crate) struct MadeFor {
     pub(crate) asked: Asked,
     pub(crate) questions: Questions,
 }
 
-/// The part of one partition, read from the runs. Codes are widened as `shape` says.
+/// Rebuilds the part of one partition from the runs. Codes are widened as `shape` says.
 pub(crate) fn rebuild_part(
     options: &Options,
     (grf, made_for): (&GrfOptions, &MadeFor),

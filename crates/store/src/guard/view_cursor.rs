@@ -1,16 +1,15 @@
-//! All runs of a version as one cursor, in the order that a sorted view has them.
+//! A cursor over all runs of a version, in the order of a sorted view.
 //! ```text
 //! view    ... | 3  1  0 +3 | 3  1 ...
 //!         the run of each entry; +: an older version of the key before
-//! seek        ^ the segment of the key; in it, by halves,
-//!             reading such entries as are in their run's block of the key
-//! next           the next run's next entry: no keys of different runs are compared
+//! seek        ^ the segment of the key; a binary search in it,
+//!             reading only entries in the block where their run may have the key
+//! next           the next entry of the next run: keys of different runs are not compared
 //! ```
-//! Of each key it has one entry, the newest that a reader as of `at` sees. Others are passed
-//! without being read where the view alone tells that they are older. A run is not touched for an
-//! entry of a table beyond the bounds. Invariant: the walk stands behind the entry in hand,
-//! `passed` entries of whose key are before it. A run's cursor is opened when the view first names
-//! it.
+//! For each key the cursor has one entry: the newest that a reader at `at` sees. Entries that the
+//! view marks as older are passed unread. No run is touched for an entry of a table beyond the
+//! bounds. A run's cursor is opened when the view first names the run. Invariant: the walk stands
+//! just behind the current entry, after `passed` entries of its key.
 
 use trommel_filters::{Selected, SortedView, SortedWalk};
 
@@ -22,40 +21,41 @@ use crate::error::{Error, Result};
 use crate::files::run::{Run, RunCursor};
 use crate::sync::Arc;
 
-/// So many entries forward are steps; further ones are sought by their rank.
+/// A step of up to this many entries forward is done one by one; a farther entry is sought by rank.
 const STEPS_MAX: u64 = 4;
 
 /// A cursor over all runs.
 pub(crate) struct ViewCursor {
     view: Arc<dyn SortedView>,
     walk: Box<dyn SortedWalk>,
-    /// Entries of the walk's key that are before it.
+    /// The number of entries of the current key that the walk has passed.
     passed: usize,
     runs: Runs,
-    /// The slot of the entry in hand. None: past either end.
+    /// The slot of the current entry. None: past either end.
     current: Option<usize>,
     at: Sequence,
     bounds: KeyBounds,
 }
 
-/// The runs, by slot.
+/// The runs and their cursors, by slot.
 struct Runs {
     runs: Vec<Option<Arc<Run>>>,
     places: Vec<Option<RunPlace>>,
 }
 
-/// A place in a run.
+/// A cursor in a run.
 struct RunPlace {
     cursor: RunCursor,
-    /// Of the cursor's entry. None: it was not positioned yet, or that failed.
+    /// The rank of the cursor's entry. None: not positioned yet, or positioning failed.
     rank: Option<u64>,
-    /// Whether an entry of it was given out.
+    /// Whether the caller has seen an entry of the run.
     useful: bool,
 }
 
 impl ViewCursor {
-    /// Past the end. Of entries beyond the bounds it may tell, or be past an end there. Requires:
-    /// `runs` has each run of the view, by slot, with as many entries as the view has of it.
+    /// Makes a cursor past the end. It may show entries beyond the bounds, or stop before them.
+    /// Requires: `runs` has each run of the view, by slot, with as many entries as the view has of
+    /// it.
     pub(crate) fn new(
         view: Arc<dyn SortedView>,
         runs: Vec<Option<Arc<Run>>>,
@@ -67,7 +67,7 @@ impl ViewCursor {
         ViewCursor { view, walk, passed: 0, runs, current: None, at, bounds }
     }
 
-    /// To the place before the first entry whose key is not before `key`.
+    /// Moves the walk to just before the first entry whose key is at least `key`.
     fn stand_before(&mut self, key: &[u8]) -> Result<()> {
         self.current = None;
         let segment = self.view.seek(key);
@@ -89,8 +89,8 @@ impl ViewCursor {
         Ok(())
     }
 
-    /// To the first key from the walk on of which an entry can be seen. Requires: a key begins
-    /// behind the walk.
+    /// Moves to the first key from the walk on with a visible entry. Requires: the walk stands
+    /// before the first entry of a key.
     fn settle_forward(&mut self) -> Result<()> {
         while !self.walk.is_at_end() {
             if self.find_visible()? {
@@ -100,13 +100,13 @@ impl ViewCursor {
         Ok(())
     }
 
-    /// To the last key before that of the walk of which an entry can be seen.
+    /// Moves to the last key before the walk's key with a visible entry.
     fn settle_back(&mut self) -> Result<()> {
         loop {
             for _ in 0..std::mem::take(&mut self.passed) {
                 self.walk.back();
             }
-            // Of the key before, the newest entry comes first.
+            // The newest entry of the key before comes first.
             loop {
                 match self.walk.back() {
                     None => return Ok(()),
@@ -120,8 +120,8 @@ impl ViewCursor {
         }
     }
 
-    /// To the newest entry that can be seen of the key behind the walk; past the end, if it is
-    /// beyond the bounds. False: there is none, and the walk has passed the key.
+    /// Moves to the newest visible entry of the key after the walk, or past the end if that is
+    /// beyond the bounds. False: no entry is visible, and the walk has passed the key.
     fn find_visible(&mut self) -> Result<bool> {
         self.passed = 0;
         while let Some(selected) = self.walk.forward() {
@@ -140,7 +140,7 @@ impl ViewCursor {
         Ok(false)
     }
 
-    /// Lets go of the entry in hand. False: there was none.
+    /// Leaves the current entry. False: there was none.
     fn pass(&mut self) -> bool {
         let place = self.current.take().and_then(|slot| self.runs.places[slot].as_mut());
         place.map(|place| place.useful = true).is_some()
@@ -157,7 +157,7 @@ impl Runs {
         run.expect("each slot of the view has a run")
     }
 
-    /// True: the run was not touched yet, and the entry is in a table beyond the bounds.
+    /// True: the run was not touched yet, and the entry's table lies beyond the bounds.
     fn is_beyond(&self, selected: Selected, bounds: &KeyBounds) -> bool {
         if self.places[usize::from(selected.slot.0)].is_some() {
             return false;
@@ -167,7 +167,7 @@ impl Runs {
         is_behind || table.last_key() < bounds.from.as_slice()
     }
 
-    /// The entry of that run and rank.
+    /// Returns the entry of this run and rank.
     fn entry(&mut self, selected: Selected) -> Result<Entry<'_>> {
         let slot = usize::from(selected.slot.0);
         let run = Arc::clone(self.run(selected));

@@ -1,22 +1,22 @@
-//! What flushes and merges: threads, or calls.
+//! What runs flushes and merges: background threads, or explicit calls.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What flushes and merges.
+/// What runs flushes and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Background {
-    /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in
-    /// time and removes files, and sleeps mostly.
+    /// Background threads: one flushes, this many (1 to 1024) merge, and one more syncs on time and
+    /// removes files. The last one sleeps most of the time.
     Threads(usize),
-    /// Only calls of [`Db::step`](crate::Db::step): for tests and measurements that must be the
-    /// same every time. Full memtables wait in memory until then.
+    /// No threads: only calls of [`Db::step`](crate::Db::step) flush and merge, so that tests and
+    /// measurements are repeatable. Until then, full memtables wait in memory.
     Stepped,
 }
 
 impl Background {
-    /// More threads than this wait for the disk and for each other alone.
+    /// More threads than this would only wait for the disk and for each other.
     pub(crate) fn is_sensible(self) -> bool {
         match self {
             Background::Threads(count) => (1..=1024).contains(&count),
@@ -37,7 +37,7 @@ impl fmt::Display for Background {
 impl FromStr for Background {
     type Err = String;
 
-    /// A number of threads, or `stepped`.
+    /// Parses a number of merging threads, or `stepped`.
     fn from_str(text: &str) -> Result<Self, String> {
         match (text, text.parse()) {
             ("stepped", _) => Ok(Background::Stepped),

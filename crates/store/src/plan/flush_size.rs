@@ -1,9 +1,9 @@
-//! Entries of a usual flush, from which the number of levels and the filter's shares follow.
+//! The usual number of entries of a flush. The level count and the filter's shares follow from it.
 //! ```text
 //! flush size 100, last run of 12,000 entries  ->  120 flushes  ->  level 2 where T = 10
 //! ```
-//! Runs give the mean size as long as their spans do not overlap. Under partial merges they do, and
-//! the records of flushes give the median.
+//! The size is the mean over the runs as long as their spans do not overlap. Partial merges make
+//! spans overlap; then the size is the median of the recorded flushes.
 //!
 //! Invariant: the size follows from the layout alone.
 
@@ -12,21 +12,21 @@ use crate::plan::merge_job::MergeJob;
 use crate::plan::partitions::Granularity;
 use crate::plan::policy::Schedule;
 
-/// Entries of a usual flush. None: that is not known.
+/// The usual number of entries of a flush. None: not known yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FlushSize(Option<f64>);
 
-/// The share of all entries that is above the oldest run just before that is merged.
+/// The share of all entries that lies above the oldest run just before that run is merged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct OverlayShare {
-    /// Before the next merge of it.
+    /// Before the next merge of the oldest run.
     pub(crate) now: f64,
-    /// When its level is full.
+    /// When the oldest run's level is full.
     pub(crate) full: f64,
 }
 
 impl FlushSize {
-    /// The size in a tree with these runs above its oldest one.
+    /// Returns the size for a tree with these runs above its oldest one.
     pub(crate) fn of_tree<'r>(
         layout: &Layout,
         newer: impl IntoIterator<Item = &'r RunRecord>,
@@ -38,7 +38,7 @@ impl FlushSize {
         }
     }
 
-    /// The size in the newer inputs of a merge, as they were when it began.
+    /// Returns the size in the newer inputs of a merge, as they were when the merge began.
     pub(crate) fn of_inputs(layout: &Layout, job: &MergeJob, granularity: Granularity) -> Self {
         match &job.progress {
             Some(LastMerge { span, entries, .. }) if granularity != Granularity::Partial => {
@@ -52,7 +52,7 @@ impl FlushSize {
         }
     }
 
-    /// The mean in runs whose spans do not overlap.
+    /// Returns the mean over runs whose spans do not overlap.
     pub(crate) fn mean<'r>(runs: impl IntoIterator<Item = &'r RunRecord>) -> Self {
         let sizes = runs.into_iter().map(|run| (run.entries(), run.flush_count()));
         let (entries, flushes) = sizes.fold((0, 0), |sum, run| (sum.0 + run.0, sum.1 + run.1));
@@ -63,13 +63,13 @@ impl FlushSize {
         FlushSize((flushes > 0 && entries > 0).then(|| entries as f64 / flushes as f64))
     }
 
-    /// The median of the flushes on record: those that are newer than the oldest run.
+    /// Returns the median of the recorded flushes, which are those newer than the oldest run.
     pub(crate) fn median(layout: &Layout) -> Self {
         let firsts = layout.flushes.iter().map(|record: &FlushRecord| record.first.0);
         let ends = firsts.clone().skip(1).chain([layout.last_sequence.0 + 1]);
         let mut sizes: Vec<u64> =
             firsts.zip(ends).map(|(first, end)| end.saturating_sub(first)).collect();
-        // Not the mean: one ingest may have as many as a thousand flushes.
+        // Not the mean: one ingest may have as many entries as a thousand flushes.
         let middle = sizes.len() / 2;
         let median = (!sizes.is_empty()).then(|| *sizes.select_nth_unstable(middle).1);
         FlushSize(median.map(|median| median.max(1) as f64))
@@ -79,12 +79,12 @@ impl FlushSize {
         self.0
     }
 
-    /// The level of an oldest run of so many entries.
+    /// Returns the level of an oldest run with this many entries.
     pub(crate) fn last_level(self, entries: u64, schedule: &Schedule<'_>) -> Option<usize> {
         self.0.map(|flush| schedule.level_holding(entries as f64 / flush))
     }
 
-    /// The share above an oldest run of so many entries.
+    /// Returns the share above an oldest run with this many entries.
     pub(crate) fn overlay_share(
         self,
         last_entries: u64,

@@ -1,10 +1,10 @@
-//! What answers which runs may hold a key: the guards, by name.
+//! The kinds of guards, by name. A guard answers which runs may hold a key.
 //! ```text
 //! none                   every run is searched
 //! bloom, surf-real, ...  a filter for each table         grf, grf-coded, ...  one for the tree
-//! chucky, remix, ...     one that knows the run of each key
+//! chucky, remix, ...     one filter that knows the run of each key
 //! ```
-//! Invariant: a name is one guard, whoever has registered it.
+//! Invariant: a name stands for one guard, whoever registered it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,34 +13,34 @@ use trommel_filters::{FilterKind, Fingerprints, RateLaw, RunCodes, RunLocatorKin
 
 use crate::plan::registry;
 
-/// What answers the question: which runs may hold this key or this key range?
+/// Which filter answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GuardKind {
-    /// `none`: nothing. Every run is searched; fence pointers alone help. The baseline.
+    /// `none`: no filter. Every run is searched; only fence pointers help. The baseline.
     Open,
-    /// A filter of this kind for each table, by the kind's name: `blocked-bloom`, ...
+    /// A filter of this kind for each table, under the kind's name: `blocked-bloom`, ...
     Table(&'static dyn FilterKind),
-    /// `grf`: the Global Range Filter, one filter for the whole tree, points and ranges.
+    /// `grf`: the Global Range Filter, one filter for the whole tree, for keys and ranges.
     Grf,
-    /// `grf-spline`: the same with the GRF paper's fingerprints alone.
+    /// `grf-spline`: as `grf`, but only with the GRF paper's fingerprints.
     GrfSpline,
-    /// `grf-gap`: the same with fingerprints as fine as the gaps between keys.
+    /// `grf-gap`: as `grf`, with fingerprints as fine as the gaps between keys.
     GrfGap,
     /// `grf-coded`: as `grf-gap`, in fewer bits.
     GrfCoded,
-    /// `grf-cell`: the same with the plainest fingerprints, against which the others are tested.
+    /// `grf-cell`: as `grf`, with the simplest fingerprints. The others are tested against them.
     GrfCell,
-    /// `grf-huffman`: the same with the run of each key in a Huffman code, which every merge
+    /// `grf-huffman`: as `grf`, but the run of each key is a Huffman code, which every merge
     /// rewrites.
     GrfHuffman,
-    /// One filter for the whole tree that knows in which run each key is now, by the kind's name:
-    /// `remix`, ...
+    /// One filter for the whole tree that knows which run each key is in now, under the kind's
+    /// name: `remix`, ...
     Locator(&'static dyn RunLocatorKind),
 }
 
 impl GuardKind {
-    /// The guards that are not of an open family.
+    /// The guards outside the open families `Table` and `Locator`.
     pub(crate) const CLOSED: [GuardKind; 7] = [
         GuardKind::Open,
         GuardKind::Grf,
@@ -51,14 +51,14 @@ impl GuardKind {
         GuardKind::GrfHuffman,
     ];
 
-    /// The built-in guard with a Bloom filter for each table.
+    /// The built-in guard with one Bloom filter per table.
     pub const BLOOM: GuardKind = GuardKind::Table(kinds::BLOOM);
-    /// The built-in guard with a Bloom filter for each table whose bits for a key lie in one cache
+    /// The built-in guard with one Bloom filter per table that keeps a key's bits in one cache
     /// line.
     pub const BLOCKED_BLOOM: GuardKind = GuardKind::Table(kinds::BLOCKED_BLOOM);
 
-    /// Every guard that is known, built in or registered. The order: `none`, filters of one table,
-    /// those of the whole tree.
+    /// Returns every known guard, built in or registered: first `none`, then filters of single
+    /// tables, then filters of the whole tree.
     pub fn all() -> Vec<GuardKind> {
         let (open, global) = Self::CLOSED.split_first().expect("there is one");
         let tables = registry::filters().into_iter().map(GuardKind::Table);
@@ -66,7 +66,7 @@ impl GuardKind {
         [*open].into_iter().chain(tables).chain(global.iter().copied()).chain(locator).collect()
     }
 
-    /// The name that people write.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             GuardKind::Open => "none",
@@ -81,7 +81,7 @@ impl GuardKind {
         }
     }
 
-    /// How the global range filter makes fingerprints; None: the guard is another one.
+    /// Returns how the global range filter makes fingerprints. None for any other guard.
     pub fn fingerprints(self) -> Option<Fingerprints> {
         match self {
             GuardKind::Open | GuardKind::Table(_) | GuardKind::Locator(_) => None,
@@ -93,8 +93,8 @@ impl GuardKind {
         }
     }
 
-    /// What the global range filter keeps beside a key's fingerprint. Of use where there are
-    /// [`GuardKind::fingerprints`].
+    /// Returns what the global range filter stores beside a key's fingerprint. Only meaningful if
+    /// there are [`GuardKind::fingerprints`].
     pub fn run_codes(self) -> RunCodes {
         match self {
             GuardKind::GrfHuffman => RunCodes::Huffman,
@@ -102,7 +102,7 @@ impl GuardKind {
         }
     }
 
-    /// The kind of filter that it gives each table; None: it is another guard.
+    /// Returns the kind of filter that each table gets. None for any other guard.
     pub fn table_filter(self) -> Option<&'static dyn FilterKind> {
         match self {
             GuardKind::Table(kind) => Some(kind),
@@ -110,7 +110,7 @@ impl GuardKind {
         }
     }
 
-    /// Its kind, if it is one filter that knows in which run each key is now.
+    /// Returns the kind, if the guard is one filter that knows which run each key is in now.
     pub fn locator(self) -> Option<&'static dyn RunLocatorKind> {
         match self {
             GuardKind::Locator(kind) => Some(kind),
@@ -118,13 +118,14 @@ impl GuardKind {
         }
     }
 
-    /// How the false positives of its tables' filters fall with their memory, which Monkey divides.
-    /// None: it has no filter for each table, or one whose rate does not follow from its memory.
+    /// Returns how the false positive rate of the tables' filters falls with their memory; Monkey
+    /// divides memory by this law. None: the guard has no filter per table, or its rate does not
+    /// follow from its memory.
     pub fn rate_law(self) -> Option<RateLaw> {
         self.table_filter().and_then(FilterKind::rate_law)
     }
 
-    /// Whether it can answer for ranges of keys.
+    /// Whether the guard can answer for ranges of keys.
     pub fn knows_ranges(self) -> bool {
         match self {
             GuardKind::Table(kind) => kind.knows_ranges(),
@@ -141,7 +142,7 @@ impl fmt::Display for GuardKind {
 }
 
 impl FromStr for GuardKind {
-    /// What there is.
+    /// A text that lists the known guards.
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {

@@ -1,4 +1,4 @@
-//! Which tables make up a tree, as plain data; and how an edit changes it.
+//! The tables of a tree as plain data, and how an edit changes it.
 //! ```text
 //! runs, newest first     id 9, level 0   [table 31]
 //!                        id 7, level 1   [table 24] [table 25]
@@ -6,13 +6,13 @@
 //! edit                   removes tables 31, 24, 25; adds table 40 as run 10, level 1
 //! edit of a key range    removes tables 31, 24; adds table 40, and 24 again with narrower bounds
 //! ```
-//! A record says which keys of its table belong to the tree. A merge of a key range trims a file at
-//! the ends of its range and does not rewrite it. The file may then have two records: one before
-//! the range and one behind it.
+//! A record says which keys of its table belong to the tree. A merge of a key range does not
+//! rewrite a table across an end of the range; it trims the table. The file may then have two
+//! records: one before the range and one after it.
 //!
-//! Invariants: a file leaves the tree with its last record. Per key the runs are one list by age
-//! (ordering rule 1), and levels are labels. A merge takes a contiguous stretch of the list and its
-//! output takes that place. No I/O here.
+//! Invariants: a file leaves the tree with its last record. For each key, the runs are one list by
+//! age (ordering rule 1), and levels are labels. A merge takes a contiguous stretch of the list,
+//! and its output takes that place. No I/O here.
 
 use std::collections::HashSet;
 
@@ -30,12 +30,12 @@ pub(crate) struct TableRecord {
     pub(crate) run: u64,
     /// The level of that run.
     pub(crate) level: usize,
-    /// Its keys that belong to the tree, and those that it deletes, lie in [from, to).
+    /// The table's keys and deleted ranges that belong to the tree lie in [from, to).
     pub(crate) from: Vec<u8>,
     pub(crate) to: Vec<u8>,
     /// [least, greatest + 1) of its entries' flush numbers; begins at 0 in the oldest run.
     pub(crate) span: Span,
-    /// Whether some keys of the file belong to the tree no more.
+    /// Whether some keys of the file no longer belong to the tree.
     pub(crate) is_trimmed: bool,
     /// Entries of the file before `from`.
     pub(crate) skipped: u64,
@@ -48,12 +48,12 @@ pub(crate) struct TableRecord {
 }
 
 impl TableRecord {
-    /// Its keys that belong to the tree, and those that it deletes, lie within these.
+    /// Returns the bounds of the keys and deleted ranges that belong to the tree.
     pub(crate) fn key_bounds(&self) -> KeyBounds {
         KeyBounds { from: self.from.clone(), to: Some(self.to.clone()) }
     }
 
-    /// Of the file's bytes, the share of the entries within the bounds.
+    /// Returns the share of the file's bytes that belongs to the entries within the bounds.
     pub(crate) fn bytes_within(&self) -> u64 {
         let share = self.entries as f64 / self.file_entries.max(1) as f64;
         if self.is_trimmed { (self.bytes as f64 * share) as u64 } else { self.bytes }
@@ -83,14 +83,14 @@ impl RunRecord {
         span.hi().0 - span.lo().0
     }
 
-    /// The tables with keys in the range.
+    /// Returns the tables with keys in the range.
     pub(crate) fn within(&self, bounds: &KeyBounds) -> &[TableRecord] {
         let first = self.tables.partition_point(|table| *table.to <= *bounds.from);
         let after = self.tables.partition_point(|table| bounds.ends_after(&table.from));
         &self.tables[first..after.max(first)]
     }
 
-    /// Every table is in the level of its run.
+    /// Sets the level of the run and of all its tables.
     fn set_level(&mut self, level: usize) {
         if self.level != level {
             self.level = level;
@@ -107,63 +107,64 @@ impl RunRecord {
     }
 }
 
-/// A flush, and the first sequence number it holds.
+/// A flush, and its first sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlushRecord {
     pub(crate) flush: FlushNumber,
     pub(crate) first: Sequence,
 }
 
-/// The image of a part of the filter, as the manifest knows it.
+/// The image of a filter part, as the manifest knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ImageRecord {
-    /// Where the part begins.
+    /// The lower key bound of the part.
     pub(crate) lower: Vec<u8>,
     pub(crate) file: u64,
     pub(crate) bytes: u64,
-    /// CRC-32C of them.
+    /// CRC-32C of these bytes.
     pub(crate) checksum: u32,
-    /// Every flush below this one that was installed is in the image.
+    /// The image contains every installed flush below this one.
     pub(crate) watermark: FlushNumber,
-    /// The tables that its base stands for: those of the oldest run with keys of the part, in key
-    /// order.
+    /// The tables that the part's base covers, in key order: those of the oldest run with keys of
+    /// the part.
     pub(crate) tables: Vec<u64>,
 }
 
-/// A merge into the last level that goes from key range to key range, and how far it has come.
+/// A merge into the last level that proceeds by key ranges, and its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LastMerge {
-    /// The run that it merges into: the oldest one.
+    /// The id of the run that it merges into: the oldest one.
     pub(crate) oldest: u64,
-    /// The other runs that it merges, newest first. Of their keys, those before `done_to` are in
-    /// the oldest run.
+    /// The ids of the other inputs, newest first. Their keys before `done_to` are in the oldest run
+    /// already.
     pub(crate) inputs: Vec<u64>,
-    /// Empty in an edit: the merge is done.
+    /// The key up to which the merge is done. Empty in an edit: the whole merge is done.
     pub(crate) done_to: Vec<u8>,
-    /// What these runs were when it began.
+    /// The span and the entries of these inputs when the merge began.
     pub(crate) span: Span,
     pub(crate) entries: u64,
 }
 
-/// Where partitions of the last level, and so parts of the filter, begin within a range that was
-/// merged.
+/// The new boundaries of partitions of the last level, and thus of filter parts, within a merged
+/// range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CutsEdit {
     pub(crate) within: KeyBounds,
-    /// Ascending; they take the place of those between the ends of the range.
+    /// Ascending keys. They replace the boundaries inside the range.
     pub(crate) cuts: Vec<Vec<u8>>,
 }
 
-/// A change of the tree. Applied to the newest layout, not to the one its job began with.
+/// A change of the tree. It is applied to the newest layout, not to the one that its job began
+/// with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edit {
     /// Files that leave the tree.
     pub(crate) removed: Vec<u64>,
     /// Tables that join it, runs from old to new.
     pub(crate) added: Vec<TableRecord>,
-    /// Flushes that this edit makes known, in number order.
+    /// Flushes to record, in number order.
     pub(crate) flushes: Vec<FlushRecord>,
-    /// Flushes below this one are in the oldest run: their records are no longer needed.
+    /// Flushes below this one are in the oldest run, so their records are no longer needed.
     pub(crate) forget_below: Option<FlushNumber>,
     /// No file has this number or a larger one.
     pub(crate) next_file: Option<u64>,
@@ -171,16 +172,16 @@ pub(crate) struct Edit {
     pub(crate) next_flush: Option<FlushNumber>,
     /// The newest sequence number in the tables.
     pub(crate) last_sequence: Option<Sequence>,
-    /// Images of parts of the filter, which take the place of those before.
+    /// New images of filter parts. Each replaces the part's former image.
     pub(crate) images: Vec<ImageRecord>,
-    /// Where the partitions begin that a merge into the last level has written.
+    /// The new partition boundaries, after a merge into the last level.
     pub(crate) cuts: Option<CutsEdit>,
-    /// How far such a merge has come.
+    /// The progress of a merge by key ranges.
     pub(crate) last_merge: Option<LastMerge>,
 }
 
-/// Numbers of files, each once and ascending: an edit has few, and many tables are compared with
-/// them.
+/// A set of file numbers, sorted and without duplicates. An edit has few files, but many tables are
+/// looked up in them.
 pub(crate) struct FileSet(Vec<u64>);
 
 impl FileSet {
@@ -207,12 +208,13 @@ pub(crate) struct Layout {
     pub(crate) next_file: u64,
     pub(crate) next_flush: FlushNumber,
     pub(crate) last_sequence: Sequence,
-    /// Images of parts of the filter, in key order; one goes with the first table of its base.
+    /// Images of filter parts, in key order. An image is dropped with the first table that leaves
+    /// its base.
     pub(crate) images: Vec<ImageRecord>,
-    /// Where partitions of the last level begin, but for the first; each has its own part of the
-    /// filter.
+    /// The first keys of all partitions of the last level but the first. Each partition has its own
+    /// filter part.
     pub(crate) cuts: Vec<Vec<u8>>,
-    /// The merge into the last level that is under way, if it goes by key ranges.
+    /// The merge into the last level that is under way, if it proceeds by key ranges.
     pub(crate) last_merge: Option<LastMerge>,
 }
 
@@ -221,24 +223,25 @@ impl Layout {
         self.runs.iter().find(|run| run.id == id)
     }
 
-    /// The files of the oldest run with keys in the range.
+    /// Returns the files of the oldest run with keys in the range.
     pub(crate) fn base_files(&self, bounds: &KeyBounds) -> Vec<u64> {
         self.base_tables(bounds).iter().map(|table| table.file).collect()
     }
 
-    /// The tables of the oldest run with keys in the range.
+    /// Returns the tables of the oldest run with keys in the range.
     pub(crate) fn base_tables(&self, bounds: &KeyBounds) -> &[TableRecord] {
         self.runs.last().map_or(&[], |oldest| oldest.within(bounds))
     }
 
-    /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
+    /// Returns the layout after `edit`, or an error that says what does not fit.
     pub(crate) fn apply(&self, edit: &Edit) -> Result<Layout, &'static str> {
         let next = self.clone().followed_by(edit)?;
         next.check_tables().map(|()| next)
     }
 
-    /// As above, but consumes the layout and does not check tables that the edit leaves alone, so
-    /// that many edits are read fast. Requires: [`check_tables`](Self::check_tables) follows.
+    /// Like [`apply`](Self::apply), but consumes the layout and does not check the tables that the
+    /// edit leaves alone, so that many edits are read fast. Requires:
+    /// [`check_tables`](Self::check_tables) follows.
     pub(crate) fn followed_by(self, edit: &Edit) -> Result<Layout, &'static str> {
         let mut next = self;
         let place = next.remove_tables(&FileSet::of(&edit.removed))?;
@@ -264,8 +267,8 @@ impl Layout {
         Ok(next)
     }
 
-    /// Records the progress of a merge that goes by key ranges. Its newer inputs wait just above
-    /// the last level, so that newer runs can be merged meanwhile.
+    /// Records the progress of a merge by key ranges. Its newer inputs are labelled with the level
+    /// just above the last one, so that newer runs can be merged meanwhile.
     fn follow_last_merge(&mut self, edit: &Edit) {
         if let Some(merge) = &edit.last_merge {
             self.last_merge = (!merge.done_to.is_empty()).then(|| merge.clone());
@@ -278,8 +281,9 @@ impl Layout {
         }
     }
 
-    /// Labels no run with a level above that of a newer one. A merge labels the oldest run by its
-    /// entries: if most of these were deleted, the label would be above runs merged meanwhile.
+    /// Raises levels so that no run has a lower level than a newer one. A merge labels the oldest
+    /// run by its entries. If most of them were deleted, the label may be lower than those of runs
+    /// merged meanwhile.
     pub(crate) fn order_levels(&mut self) {
         let mut least = 0;
         for run in &mut self.runs {
@@ -288,7 +292,7 @@ impl Layout {
         }
     }
 
-    /// A merge that goes by key ranges is over when its runs are gone.
+    /// Ends a merge by key ranges whose runs are gone.
     pub(crate) fn end_last_merge(&mut self) {
         let oldest = self.runs.last().map(|run| run.id);
         let has_input =
@@ -308,7 +312,7 @@ impl Layout {
         ascend.then_some(()).ok_or("partitions out of order")
     }
 
-    /// Drops images whose part or whose tables are gone, and adds new ones.
+    /// Drops images whose part was rebuilt or whose tables are gone, and adds new ones.
     fn replace_images(&mut self, edit: &Edit) {
         if edit.removed.is_empty() && edit.cuts.is_none() && edit.images.is_empty() {
             return;
@@ -326,8 +330,8 @@ impl Layout {
         self.images.sort_by(|one, other| one.lower.cmp(&other.lower));
     }
 
-    /// Those of these files that it does not name. (One that was trimmed stays until its last
-    /// record goes.)
+    /// Returns those of these files that the layout does not name. (A trimmed file stays until its
+    /// last record goes.)
     pub(crate) fn without(&self, files: &[u64]) -> FileSet {
         let files = FileSet::of(files);
         if files.0.is_empty() {
@@ -339,15 +343,15 @@ impl Layout {
         FileSet(files.0.into_iter().filter(|&file| !named.contains(file)).collect())
     }
 
-    /// An error if a number is greater than any that is believed.
+    /// Returns an error if a number is implausibly large.
     pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
         let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0];
         let believed = numbers.into_iter().all(|number| number <= NUMBER_MAX);
         believed.then_some(()).ok_or("a number beyond all that a store gives")
     }
 
-    /// What a layout from disk must obey, or its store could not go on: numbers that leave room for
-    /// more of their kind.
+    /// Checks the rules that a layout from disk must obey. Its numbers must leave room for more of
+    /// their kind, or the store could not go on.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         self.check_numbers()?;
         self.check_tables()?;
@@ -358,7 +362,7 @@ impl Layout {
             let (of_file, most) = (table.skipped.checked_add(table.entries), table.file_entries);
             of_file.is_some_and(|all| all == most || table.is_trimmed && all < most)
         };
-        // Entries and bytes are added up in many places.
+        // Many places add up entries and bytes.
         let sum =
             |count: fn(&TableRecord) -> u64| tables().map(count).map(u128::from).sum::<u128>();
         let sums = [sum(|t| t.entries), sum(|t| t.file_entries), sum(|t| t.bytes)];
@@ -379,7 +383,7 @@ impl Layout {
         self.last_merge.as_ref().map_or(Ok(()), |merge| self.check_last_merge(merge))
     }
 
-    /// A merge that is half done goes on from the beginning of a partition, with runs that lie just
+    /// Checks that a half-done merge continues at the beginning of a partition, with runs just
     /// above the oldest one.
     fn check_last_merge(&self, merge: &LastMerge) -> Result<(), &'static str> {
         if !self.cuts.contains(&merge.done_to) {
@@ -399,8 +403,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Takes files out, with all their records; gives the place that new runs take: behind the
-    /// oldest run that lost one. Runs that are left without tables stay for now, to hold the place.
+    /// Removes files, with all their records. Returns the place for new runs: behind the oldest run
+    /// that lost a table. Runs without tables stay for now, to keep their places.
     fn remove_tables(&mut self, files: &FileSet) -> Result<usize, &'static str> {
         if files.0.is_empty() {
             return Ok(0);
@@ -420,8 +424,8 @@ impl Layout {
         }
     }
 
-    /// Puts a table into its run; a run that is not there yet is made at `place`. A file may have
-    /// several records, in one run.
+    /// Adds a table to its run; a new run is inserted at `place`. A file may have several records
+    /// in one run.
     fn add_table(&mut self, table: &TableRecord, place: usize) {
         match self.runs.iter_mut().find(|run| run.id == table.run) {
             Some(run) => {
@@ -437,7 +441,7 @@ impl Layout {
         }
     }
 
-    /// An error if tables of a run overlap, or a table is in two runs.
+    /// Returns an error if tables of a run overlap, or if a table is in two runs.
     pub(crate) fn check_tables(&self) -> Result<(), &'static str> {
         if !self.runs.iter().all(RunRecord::in_order) {
             return Err("tables of a run overlap");
@@ -452,23 +456,23 @@ impl Layout {
         }
     }
 
-    /// The flush that wrote an entry; None if it is older than all that are still on record.
+    /// Returns the flush that wrote an entry. None: it is older than all recorded flushes.
     pub(crate) fn flush_of(&self, sequence: Sequence) -> Option<FlushNumber> {
         let later = self.flushes.partition_point(|record| record.first <= sequence);
         later.checked_sub(1).map(|place| self.flushes[place].flush)
     }
 
-    /// The number of levels: the oldest run's level is the last one.
+    /// Returns the number of levels. The oldest run's level is the last one.
     pub(crate) fn level_count(&self) -> usize {
         self.runs.last().map_or(1, |run| run.level + 1)
     }
 
-    /// How many runs a level has.
+    /// Returns the number of runs in a level.
     pub(crate) fn runs_in(&self, level: usize) -> usize {
         self.runs.iter().filter(|run| run.level == level).count()
     }
 
-    /// The runs that have keys in the range, per level, each with the span of its tables there.
+    /// Returns the runs with keys in the range, by level, each with the span of its tables there.
     pub(crate) fn shape_within(&self, bounds: &KeyBounds) -> Shape {
         let mut levels = vec![Vec::new(); self.level_count()];
         for run in &self.runs {
@@ -481,12 +485,12 @@ impl Layout {
         Shape { levels }
     }
 
-    /// The key ranges of the partitions, and so of the filter's parts.
+    /// Returns the key ranges of the partitions, which are also those of the filter's parts.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = KeyBounds> + '_ {
         KeyBounds::between(&self.cuts)
     }
 
-    /// The edit that makes this layout out of an empty one.
+    /// Returns the edit that makes this layout out of an empty one.
     pub(crate) fn as_edit(&self) -> Edit {
         let from_old_to_new = self.runs.iter().rev();
         Edit {

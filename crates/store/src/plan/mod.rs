@@ -1,4 +1,4 @@
-//! What the tree is and should become: data and pure functions, without I/O.
+//! What the tree is and what it should become: data and pure functions, without I/O.
 
 pub(crate) mod background;
 pub(crate) mod flush_size;

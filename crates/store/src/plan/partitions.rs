@@ -1,17 +1,17 @@
 //! Partitions of the last level: which key range a merge rewrites, and where its output is cut.
 //! ```text
-//! full          all keys at once                   needs as much disk again as the tree has
+//! full          all keys at once                   needs as much free disk as the tree takes
 //! partitioned   last level  [ 1 ][ 2 ][ 3 ][ 4 ]   a merge goes from partition to partition
 //!               inner runs  [ . ][ . ][--------]   (Spooky): here two are done, and the inner
-//!                                 ^ done_to        runs have lost their keys of these
-//! partial       one table of a level goes into the level below it: see `pick_tables`
+//!                                 ^ done_to        runs have lost the keys of these two
+//! partial       one table of a level goes into the level below: see `pick_tables`
 //! ```
-//! A partitioned merge is a list of merges, each of which is installed by itself. Its progress
-//! stands in the layout, so the next range is a pure function of that. A store that was opened
-//! again goes on where it was, and newer runs are merged between two partitions.
+//! A partitioned merge is a sequence of merges, each installed by itself. The layout records its
+//! progress, so the next range is a pure function of the layout. A reopened store continues where
+//! it stopped, and newer runs can be merged between two partitions.
 //!
-//! Invariant: ranges begin and end where partitions do, so that a part of the filter is rebuilt
-//! whole.
+//! Invariant: ranges begin and end at partition boundaries, so that each filter part is rebuilt as
+//! a whole.
 
 use std::fmt;
 use std::str::FromStr;
@@ -26,25 +26,25 @@ use crate::plan::merge_job::{MergeJob, Target};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Granularity {
-    /// `full`: all of it. A merge into the last level needs as much disk again as the store takes,
-    /// until it is done.
+    /// `full`: the whole level. A merge into the last level temporarily needs as much free disk as
+    /// the store takes.
     Full,
-    /// `partitioned`: inner levels all at once; the last level partition by partition, so that no
-    /// merge needs more than a few partitions of disk.
+    /// `partitioned`: inner levels as a whole, the last level partition by partition. So no merge
+    /// needs more free disk than a few partitions.
     Partitioned,
-    /// `partial`: as LevelDB and RocksDB do, one table of a level at a time goes into the level
-    /// below it, where both have one run. Other levels are merged as under `partitioned`. Merges
-    /// are small, levels are always nearly full, and runs' spans overlap, so a global filter may
-    /// name a run too many.
+    /// `partial`: as in LevelDB and RocksDB, one table of a level at a time goes into the level
+    /// below, where both levels have one run. Other levels are merged as under `partitioned`.
+    /// Merges are small, and levels are always nearly full. But spans of runs overlap, so a global
+    /// filter may name a run too many.
     Partial,
 }
 
 impl Granularity {
-    /// Every one there is.
+    /// All granularities.
     pub const ALL: [Granularity; 3] =
         [Granularity::Full, Granularity::Partitioned, Granularity::Partial];
 
-    /// The name that people write.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Granularity::Full => "full",
@@ -61,7 +61,7 @@ impl fmt::Display for Granularity {
 }
 
 impl FromStr for Granularity {
-    /// What there is.
+    /// A text that lists the known granularities.
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -72,7 +72,7 @@ impl FromStr for Granularity {
     }
 }
 
-/// How merges are divided.
+/// The options that decide how merges are divided.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Division {
     pub(crate) granularity: Granularity,
@@ -81,7 +81,7 @@ pub(crate) struct Division {
 }
 
 impl Division {
-    /// How many partitions so many bytes of the last level make.
+    /// Returns the number of partitions for this many bytes in the last level.
     pub(crate) fn partitions_of(self, bytes: u64) -> u64 {
         let partitions = match self.granularity {
             Granularity::Full => 1,
@@ -89,14 +89,14 @@ impl Division {
                 let wanted = self.partition_bytes.max(1);
                 bytes.saturating_add(wanted / 2) / wanted
             }
-            // Each a table: none is left over that is small.
+            // Each table is a partition; rounding up leaves no small remainder.
             Granularity::Partial => bytes.div_ceil(self.table_bytes.max(1)),
         };
         partitions.max(1)
     }
 }
 
-/// The merge of whole runs, or the first range of it where the last level has partitions.
+/// Returns the merge of whole runs, or its first range if the last level has partitions.
 pub(crate) fn first_range(layout: &Layout, merge: MergeJob, division: Division) -> MergeJob {
     let has_partitions = !layout.cuts.is_empty() && division.granularity != Granularity::Full;
     let oldest = layout.runs.last().filter(|_| has_partitions && merge.target == Target::Last);
@@ -105,15 +105,15 @@ pub(crate) fn first_range(layout: &Layout, merge: MergeJob, division: Division) 
         return merge;
     }
     let records = || layout.runs.iter().filter(|run| inner.contains(&run.id));
-    // The oldest run may be merged alone, to drop what no reader sees.
+    // The oldest run may be merged alone, to drop entries that no reader sees.
     let span = records().map(RunRecord::span).reduce(Span::hull).unwrap_or(oldest.span());
     let entries = records().map(RunRecord::entries).sum::<u64>() + moved_entries(layout, inner);
     let (inputs, done_to) = (inner.to_vec(), Vec::new());
     next_range(layout, LastMerge { oldest: id, inputs, done_to, span, entries }, division)
 }
 
-/// The entries that a merge under way has moved out of these runs. The level of its output follows
-/// from what the runs had when it began.
+/// Counts the entries that a merge under way has moved out of these runs. The level of its output
+/// follows from the entries that the runs had when it began.
 fn moved_entries(layout: &Layout, runs: &[u64]) -> u64 {
     let Some(merge) = &layout.last_merge else { return 0 };
     let is_input = |run: &&RunRecord| merge.inputs.contains(&run.id) && runs.contains(&run.id);
@@ -121,8 +121,8 @@ fn moved_entries(layout: &Layout, runs: &[u64]) -> u64 {
     if left == 0 { 0 } else { merge.entries.saturating_sub(left) }
 }
 
-/// The next range of a merge that is under way. With another granularity than it began with, all
-/// that is left is one range.
+/// Returns the next range of a merge under way. If the granularity is now `full`, the whole rest is
+/// one range.
 pub(crate) fn next_range(layout: &Layout, merge: LastMerge, division: Division) -> MergeJob {
     let is_there = |id: &u64| layout.runs.iter().any(|run| run.id == *id);
     let inputs = merge.inputs.iter().copied().filter(is_there).chain([merge.oldest]);
@@ -133,15 +133,15 @@ pub(crate) fn next_range(layout: &Layout, merge: LastMerge, division: Division) 
     if range.is_all() {
         return job;
     }
-    // Behind the last key of its inputs nothing is rewritten.
+    // Nothing is rewritten behind the last key of the inputs.
     let goes_on = range.behind().is_some_and(|rest| has_more(layout, &merge, &rest));
     let done_to = range.to.clone().filter(|_| goes_on).unwrap_or_default();
     let progress = Some(LastMerge { done_to, ..merge });
     MergeJob { moved: range.clone(), range, joins: true, progress, ..job }
 }
 
-/// The beginning of the partition that has the next key of the merge's inputs. Partitions before
-/// it need no rewriting.
+/// Returns the lower bound of the partition that holds the next key of the merge's inputs.
+/// Partitions before it need no rewriting.
 fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
     let left = KeyBounds { from: merge.done_to.clone(), to: None };
     let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
@@ -152,8 +152,8 @@ fn range_start(layout: &Layout, merge: &LastMerge) -> Vec<u8> {
     begins.max(left.from)
 }
 
-/// The end of a range of a merge, which takes several partitions where they have become small.
-/// None: the end of all keys.
+/// Returns the upper bound of the merge's next range, which spans several partitions if they have
+/// become small. None: the end of the key space.
 fn range_end(layout: &Layout, from: &[u8], division: Division) -> Option<Vec<u8>> {
     if division.granularity == Granularity::Full {
         return None;
@@ -168,27 +168,27 @@ fn range_end(layout: &Layout, from: &[u8], division: Division) -> Option<Vec<u8>
     layout.cuts[first..].iter().find(enough).cloned()
 }
 
-/// Whether a merge has keys to merge in a range. The oldest run alone is merged to its end.
+/// Whether a merge has keys left in a range. The oldest run alone is always merged to its end.
 fn has_more(layout: &Layout, merge: &LastMerge, range: &KeyBounds) -> bool {
     let ids = &merge.inputs;
     let mut inputs = layout.runs.iter().filter(|run| ids.contains(&run.id));
     ids.is_empty() || inputs.any(|run| !run.within(range).is_empty())
 }
 
-/// Cuts the output of a merge into the last level into partitions of about the same size.
+/// Cuts the output of a merge into the last level into partitions of similar size.
 pub(crate) struct Cutter {
-    /// Bytes of a partition.
+    /// Bytes per partition.
     target: u64,
-    /// Bytes of the output, about.
+    /// Expected bytes of the output.
     expected: u64,
-    /// Bytes before the last cut.
+    /// Bytes written before the last cut.
     cut_at: u64,
-    /// The first key of each partition but the first.
+    /// The first keys of all partitions but the first.
     pub(crate) cuts: Vec<Vec<u8>>,
 }
 
 impl Cutter {
-    /// For inputs of so many bytes.
+    /// Makes a cutter for inputs of this many bytes.
     pub(crate) fn new(division: Division, input_bytes: u64) -> Self {
         Cutter {
             target: input_bytes / division.partitions_of(input_bytes),
@@ -198,18 +198,18 @@ impl Cutter {
         }
     }
 
-    /// Never.
+    /// Makes a cutter that never cuts.
     pub(crate) fn none() -> Self {
         Cutter { target: u64::MAX, expected: 0, cut_at: 0, cuts: Vec::new() }
     }
 
-    /// Whether the next partition begins here, after so many bytes.
+    /// Whether the next partition should begin now, after this many written bytes.
     pub(crate) fn is_due(&self, written: u64) -> bool {
         written.saturating_sub(self.cut_at) >= self.target.max(1)
             && written.saturating_add(self.target / 2) <= self.expected
     }
 
-    /// The next partition begins at `key`, after so many bytes.
+    /// Begins the next partition at `key`, after this many written bytes.
     pub(crate) fn cut(&mut self, written: u64, key: &[u8]) {
         self.cut_at = written;
         self.cuts.push(key.to_vec());

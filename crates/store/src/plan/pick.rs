@@ -3,18 +3,18 @@
 //! runs, newest first    f g | c d e | a b    open merges claim [c d e] and [a b]
 //! the tree as planned   f g |  cde  |  ab    what the policy sees
 //!
-//! all is to be merged   one merge of all runs, once no other is open
-//! a merge goes from     first newer runs, if they stay above the last level; then the next
-//! range to range        range of it
+//! all runs requested    one merge of all runs, as soon as no other merge is open
+//! a merge by ranges     first newer runs, if they stay above the last level; then the next
+//!   is under way        range of that merge
 //! else                  whole runs (`pick_runs`), or one table of a level (`pick_tables`)
 //! ```
-//! Open merges take disjoint stretches of the list of runs, so they may end in any order. The
-//! policy sees the tree as it will be when all of them are done. So it wants neither their runs
-//! again nor a merge that passes over them.
+//! Open merges claim disjoint stretches of the list of runs, so they may end in any order. The
+//! policy sees the tree as it will be when all of them are done. So it neither wants their runs
+//! again nor a merge that spans over them.
 //!
-//! Invariants: no run is claimed twice, not even for different keys. A merge cuts a table that
-//! crosses an end of its range, and another merge would put the whole table back. A merge that has
-//! begun is ended under whatever granularity, or becomes part of a merge of everything.
+//! Invariants: no run is claimed twice, not even for different keys: a merge trims a table across
+//! an end of its range, and another merge would put the whole table back. A merge that has begun is
+//! finished under any granularity, or becomes part of a merge of everything.
 
 use std::borrow::Cow;
 
@@ -26,8 +26,8 @@ use crate::plan::pick_runs::pick_runs;
 use crate::plan::pick_tables::pick_tables;
 use crate::sync::Arc;
 
-/// The merge that is due beside those that are open. `everything`: all runs are to be merged into
-/// one. Requires then: there are runs.
+/// Returns the merge that is due beside the open ones. `everything`: all runs are to become one.
+/// Requires in that case: there are runs.
 pub(crate) fn pick(
     layout: &Layout,
     open: &[Arc<MergeJob>],
@@ -40,7 +40,8 @@ pub(crate) fn pick(
     }
     let planned = planned(layout, open);
     let last = planned.level_count() - 1;
-    // The level of the oldest run may change while it is rewritten: no other run joins it then.
+    // The level of the oldest run may change while it is rewritten, so no other run may join it
+    // then.
     let last_is_claimed = open.iter().any(|claim| claim.target == Target::Last);
     let is_free = |job: &MergeJob| {
         let is_claimed = open.iter().any(|claim| claim.shares_a_run(job));
@@ -51,13 +52,13 @@ pub(crate) fn pick(
     };
     let rest = without_inputs(&planned, under_way);
     let newer = candidates(&rest, options).find(is_free);
-    // Above the last level: the inputs of the merge under way wait in front of that.
+    // Only above the last level: the inputs of the merge under way wait just above that.
     let newer = newer.filter(|job| job.stays_above(last));
     let next = || next_range(&planned, under_way.clone(), options.division());
     Some(newer.unwrap_or_else(next)).filter(is_free)
 }
 
-/// The merges that the policy wants, best first.
+/// Returns the merges that the policy wants, best first.
 fn candidates<'a>(
     layout: &'a Layout,
     options: &'a Options,
@@ -72,7 +73,7 @@ fn candidates<'a>(
     }
 }
 
-/// The tree as it will be when all open merges are done.
+/// Returns the tree as it will be when all open merges are done.
 fn planned<'a>(layout: &'a Layout, open: &[Arc<MergeJob>]) -> Cow<'a, Layout> {
     let mut planned = Cow::Borrowed(layout);
     if !open.is_empty() {
@@ -83,7 +84,7 @@ fn planned<'a>(layout: &'a Layout, open: &[Arc<MergeJob>]) -> Cow<'a, Layout> {
     planned
 }
 
-/// The tree without the runs that a merge takes from range to range.
+/// Returns the tree without the inputs of a merge by key ranges.
 fn without_inputs(layout: &Layout, merge: &LastMerge) -> Layout {
     let mut rest = layout.clone();
     rest.runs.retain(|run| !merge.inputs.contains(&run.id));

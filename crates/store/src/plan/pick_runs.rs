@@ -2,25 +2,25 @@
 //! ```text
 //! level 0      T units wait      -> their merge is a carry ...
 //! level 1      T - 1 units: full -> ... which takes this level along ...
-//! level 2      has room          -> ... and joins the newest run here, or is a run of its own
+//! level 2      has room          -> ... and joins the newest run here, or becomes a run of its own
 //! last level   Z runs: full      -> a carry that comes this far takes all of them, and its output
 //!                                   is the oldest run
 //! ```
-//! The number of units of a run follows from its span. No record of it is needed, whatever was
-//! merged under which policy. Another policy may have left more runs than this one allows, or
+//! A run's span gives its number of units. So no record of units is needed, whatever was merged
+//! under whichever policy. Another policy may have left more runs than this one allows, or runs of
 //! other sizes. They are merged when their level is next emptied: a carry needs nothing but T units
 //! in level 0.
 //!
-//! Invariants: a merge takes a contiguous stretch of the list of runs. Of level 0 it takes exactly
-//! the oldest T units, however many newer ones wait. Each merge leaves fewer runs, or empties a
-//! level, so there is an end. The number of levels follows the data.
+//! Invariants: a merge takes a contiguous stretch of the list of runs. From level 0 it takes
+//! exactly the oldest T units, however many newer ones wait. Each merge leaves fewer runs or
+//! empties a level, so merging ends. The number of levels follows the data.
 
 use crate::plan::layout::{Layout, RunRecord};
 use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::policy::Schedule;
 
-/// The merge of whole runs that is due. None: the tree is in shape. `by_tables`: levels of one run
-/// are emptied table by table, so a carry ends in the first of them.
+/// Returns the merge of whole runs that is due. None: the tree is in shape. `by_tables`: levels of
+/// one run are emptied table by table, so a carry ends in the first of them.
 pub(crate) fn pick_runs(
     layout: &Layout,
     schedule: &Schedule<'_>,
@@ -38,7 +38,7 @@ pub(crate) fn pick_runs(
     }
 }
 
-/// Where the newest run of level 0's oldest T units is. None: there are fewer.
+/// Returns the place of the newest run among level 0's oldest T units. None: there are fewer units.
 fn full_block(layout: &Layout, measure: &Measure<'_>) -> Option<usize> {
     let mut units = 0;
     (0..layout.runs_in(0)).rev().find(|&place| {
@@ -47,8 +47,8 @@ fn full_block(layout: &Layout, measure: &Measure<'_>) -> Option<usize> {
     })
 }
 
-/// The merge of level 0's runs from `from` on, into the first level that is not full. Requires:
-/// `from` is not the last level's.
+/// Returns the merge of level 0's runs from `from` on into the first level that is not full.
+/// Requires: `from` is not in the last level.
 fn carry(layout: &Layout, measure: &Measure<'_>, from: usize) -> MergeJob {
     let schedule = measure.schedule;
     let last = layout.level_count() - 1;
@@ -66,7 +66,7 @@ fn carry(layout: &Layout, measure: &Measure<'_>, from: usize) -> MergeJob {
     MergeJob::of_runs(&layout.runs[from..to + usize::from(joined)], Target::Inner(target))
 }
 
-/// Flushes join the oldest run of level 0 that has room for them.
+/// Returns the merge of flushes into the oldest run of level 0 that has room for them.
 fn join(layout: &Layout, measure: &Measure<'_>) -> Option<MergeJob> {
     let room = measure.schedule.run_units(0);
     (1..layout.runs_in(0)).rev().find_map(|place| {
@@ -79,18 +79,18 @@ fn join(layout: &Layout, measure: &Measure<'_>) -> Option<MergeJob> {
     })
 }
 
-/// Counts units.
+/// Counts the units of runs.
 struct Measure<'a> {
     schedule: &'a Schedule<'a>,
-    /// Of a flush as it comes from memory, if units are counted by entries.
+    /// Entries of a flush as it comes from memory, if units are counted by entries.
     flush_entries: Option<f64>,
-    /// Levels of one run are never full: their tables go down one by one.
+    /// Whether tables leave levels of one run one by one. Such levels are never full.
     by_tables: bool,
 }
 
 impl<'a> Measure<'a> {
-    /// None: units are counted by entries, and no flush has come yet to tell what is usual. The
-    /// next one will.
+    /// None: units are counted by entries, but level 0 has no single flush to show the usual size.
+    /// The next flush will.
     fn new(layout: &Layout, schedule: &'a Schedule<'a>, by_tables: bool) -> Option<Self> {
         if !schedule.policy.delay_merges {
             return Some(Measure { schedule, flush_entries: None, by_tables });
@@ -119,7 +119,7 @@ impl<'a> Measure<'a> {
         self.by_tables && level > 0 && self.schedule.inner_runs(level) == 1
     }
 
-    /// Whether another unit takes a level's runs along.
+    /// Whether one more unit would take the level's runs along.
     fn is_full(&self, layout: &Layout, level: usize) -> bool {
         if self.is_emptied_by_tables(level) {
             return false;

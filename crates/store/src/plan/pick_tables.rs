@@ -1,19 +1,19 @@
-//! Partial merges, as LevelDB and RocksDB do them: one table of a level goes into the level below.
+//! Partial merges, as in LevelDB and RocksDB: one table of a level goes into the level below.
 //! ```text
 //! level 1     [ a ][ b ][ c ][ d ]    too large: the table goes down whose merge rewrites the
-//!                  \   \               least for its bytes
+//!                  \   \               fewest bytes for each byte that it moves
 //! level 2     [  e ][ f ][ g ][ h ]   f and g are rewritten; where no table lies below, only the
-//!                                     record of the table changes (a trivial move)
+//!                                     table's record changes (a trivial move)
 //! ```
-//! Levels of one run are merged so, and before anything else. If level 0 were emptied first, level
-//! 1 would grow while writers are fast, and each merge into it rewrites it. Levels of several runs
-//! are merged whole into these, one level at a time. The last level is merged by partitions. Under
-//! this granularity each table of it is a partition, and so a part of the filter.
+//! Levels of one run are merged this way, and before all others. If level 0 were emptied first,
+//! level 1 would grow while writers are fast, and each merge into it rewrites it. Levels of several
+//! runs are merged as a whole into these, one level at a time. The last level is merged by
+//! partitions: under this granularity each of its tables is a partition, and thus a filter part.
 //!
-//! Invariants: of each key the list of runs by age stays one list, since a table goes from one run
-//! into the next older one. A range that is rewritten in the last level begins and ends where
-//! partitions do. What is due follows from the layout. Spans of runs overlap here (DESIGN, section
-//! 2), so sizes are counted in entries, never in spans.
+//! Invariants: for each key, the list of runs by age stays one list, since a table goes from one
+//! run into the next older one. A range that is rewritten in the last level begins and ends at
+//! partition boundaries. The layout alone determines what is due. Spans of runs overlap here
+//! (`docs/design/merges.md`), so sizes are counted in entries, never in spans.
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::plan::flush_size::FlushSize;
@@ -23,8 +23,8 @@ use crate::plan::partitions::{Division, first_range};
 use crate::plan::pick_runs::pick_runs;
 use crate::plan::policy::Schedule;
 
-/// The merges that are wanted, best first: of the levels that are too large, or else one of whole
-/// runs. None: the tree is in shape.
+/// Returns the merges that are wanted, best first: one for each level that is too large, or else
+/// one of whole runs. None: the tree is in shape.
 pub(crate) fn pick_tables<'a>(
     layout: &'a Layout,
     schedule: Schedule<'a>,
@@ -40,8 +40,8 @@ pub(crate) fn pick_tables<'a>(
     too_large.into_iter().filter_map(move |level| push_from(layout, level, division)).chain(whole)
 }
 
-/// The merge of whole runs, of which the oldest may be that of their level. Of this run, only the
-/// tables that others overlap are rewritten.
+/// Adapts a merge of whole runs whose oldest input may be the run of the target level. Of that run,
+/// only tables that the other inputs overlap are rewritten.
 fn into_tables(layout: &Layout, level: usize, job: MergeJob) -> MergeJob {
     let runs = || layout.runs.iter().filter(|run| job.inputs.contains(&run.id));
     let oldest = runs().next_back().filter(|run| run.level == level && job.inputs.len() > 1);
@@ -54,7 +54,7 @@ fn into_tables(layout: &Layout, level: usize, job: MergeJob) -> MergeJob {
     MergeJob { range, moved, joins: true, ..job }
 }
 
-/// A range of keys, widened to the bounds of a run's tables that overlap it.
+/// Widens a range of keys to the bounds of the run's tables that overlap it.
 fn with_met_tables(range: &KeyBounds, run: &RunRecord) -> KeyBounds {
     let met = run.within(range);
     let from = met.first().map(|first| &first.from).into_iter().chain([&range.from]).min();
@@ -62,7 +62,7 @@ fn with_met_tables(range: &KeyBounds, run: &RunRecord) -> KeyBounds {
     KeyBounds { from: from.cloned().unwrap_or_default(), to: to.cloned() }
 }
 
-/// The levels that are too large, of those that are emptied by tables. The fullest is first.
+/// Returns the levels that are too large and are emptied table by table, the fullest first.
 fn too_large(layout: &Layout, schedule: &Schedule<'_>) -> Vec<usize> {
     let last = layout.level_count() - 1;
     let Some(flush_entries) = FlushSize::median(layout).entries() else { return Vec::new() };
@@ -80,18 +80,18 @@ fn too_large(layout: &Layout, schedule: &Schedule<'_>) -> Vec<usize> {
     levels.into_iter().map(|(level, _)| level).collect()
 }
 
-/// The merge of that table of a level which rewrites the least for the bytes that it moves.
+/// Returns the merge of the table that rewrites the fewest bytes for each byte that it moves.
 fn push_from(layout: &Layout, level: usize, division: Division) -> Option<MergeJob> {
     let last = layout.level_count() - 1;
     let place = layout.runs.iter().rposition(|run| run.level == level)?;
     let (source, older) = (&layout.runs[place], layout.runs.get(place + 1)?);
     let is_last = level + 1 == last;
     if is_last && place + 2 < layout.runs.len() {
-        // Another policy has left several runs there.
+        // Another policy has left several runs in the last level.
         let all = MergeJob::of_runs(&layout.runs[place..], Target::Last);
         return Some(first_range(layout, all, division));
     }
-    // With no run in the level below, the table becomes one.
+    // If the level below has no run, the table becomes one.
     let below = Some(older).filter(|run| run.level == level + 1);
     let cost = |table: &TableRecord| {
         let range = rewritten(layout, table, below, is_last);
@@ -108,8 +108,8 @@ fn push_from(layout: &Layout, level: usize, division: Division) -> Option<MergeJ
     Some(MergeJob { range, moved, joins, ..MergeJob::whole(inputs, target) })
 }
 
-/// The keys that are rewritten where a table goes down: those of the tables that it overlaps, in
-/// the last level those of the partitions.
+/// Returns the keys that are rewritten when a table goes down: those of the tables that it
+/// overlaps; in the last level, those of the partitions.
 fn rewritten(
     layout: &Layout,
     table: &TableRecord,

@@ -8,43 +8,43 @@
 //! levelled-from:2       T - 1       T - 1 in level 1,       of four levels, two are levelled
 //!                                   1 run from level 2 on
 //! ```
-//! A level counts *units*: a unit is one run of the level above, when that is full. Level l holds 0
-//! to T_l - 1 of them, in at most K_l runs (Z in the last level). The next unit takes the level's
-//! runs along to the next level and leaves it empty: a carry of an odometer, whatever K is. Run
-//! limits say only how many units a run holds.
+//! A level counts *units*: a unit is one run of the level above, when that level is full. Level l
+//! holds 0 to T_l - 1 units, in at most K_l runs (Z in the last level). The next unit takes the
+//! level's runs along into the next level and leaves it empty: a carry of an odometer, whatever K
+//! is. Run limits only say how many units one run holds.
 //!
-//! Invariant: a schedule depends on the policy alone, never on time. So the layout alone decides
+//! Invariant: a schedule depends on the policy alone, never on time. So the layout alone determines
 //! which merge is due.
 
-/// Policy of merges, for [`Options::policy`](crate::Options::policy). Let T be
-/// [`Options::size_ratio`](crate::Options::size_ratio), K `inner_runs` and Z `last_runs`. In each
-/// inner level a key is written about (T - 1) / (K + 1) times. In the last one it is about (T - 1)
-/// / (Z + 1) times. A store may be opened with another policy at any time: each level moves there
-/// when it is next emptied.
+/// When runs merge: the value of [`Options::policy`](crate::Options::policy). Let T be
+/// [`Options::size_ratio`](crate::Options::size_ratio), K `inner_runs` and Z `last_runs`. A key is
+/// written about (T - 1) / (K + 1) times in each inner level, and about (T - 1) / (Z + 1) times in
+/// the last one. A store may be opened with another policy at any time: each level adopts it when
+/// the level is next emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policy {
-    /// T of the first levels, newest first: how many units a level takes before it is emptied into
-    /// the next one, 2 to 255. Deeper levels have `size_ratio`; none here: all have.
+    /// T of the first levels, from level 0 on: the number of units that empties a level into the
+    /// next one, 2 to 255 each. Deeper levels have `size_ratio`. Empty: all levels have it.
     pub ratios: Vec<u32>,
-    /// K: the most runs of each level above the last, newest first; the last number goes on. At
-    /// least 1, and more than T - 1 means T - 1. More: cheaper writes, more runs (which a guard
-    /// makes cheap to have).
+    /// K: the most runs of each level above the last, from level 0 on; the last number holds for
+    /// all deeper levels. At least 1; more than T - 1 means T - 1. More: cheaper writes, more runs
+    /// (which a guard makes cheap to have).
     pub inner_runs: Vec<u32>,
-    /// Z: the most runs of the last level, as for `inner_runs`. More: cheaper writes, more space
-    /// for entries that were replaced. A global range filter's base, the cheapest part of it, holds
-    /// the oldest run alone.
+    /// Z: the most runs of the last level, with the same bounds as `inner_runs`. More: cheaper
+    /// writes, more space for replaced entries. Only the oldest run is in a global range filter's
+    /// base, the filter's cheapest part.
     pub last_runs: u32,
-    /// Whether levels whose runs hold several units count these by their entries. Where entries
-    /// replace each other, such a level then waits for more merges, up to twice as many, until it
-    /// is as large as planned.
+    /// Whether levels whose runs hold several units count units by entries. Where entries replace
+    /// each other, such a level waits for up to twice as many merges, until it has its planned
+    /// size.
     pub delay_merges: bool,
 }
 
-/// A run limit that is no limit: a run for each unit.
+/// A run limit that does not limit: each unit is a run.
 pub(crate) const EACH: u32 = u32::MAX;
 
-/// Names of policies, by the first levelled level.
+/// Names of policies, by the first level that has one run.
 const LEVELLED_FROM: [&str; 9] = [
     "levelled-from:0",
     "levelled-from:1",
@@ -72,7 +72,7 @@ impl Policy {
         Policy { ratios, inner_runs, last_runs, delay_merges: false }
     }
 
-    /// Many runs in each level but the last, which has one: the default.
+    /// The default: many runs in each level but the last, which has one.
     pub fn lazy_leveling() -> Policy {
         Policy::of(&[], &[EACH], 1)
     }
@@ -87,56 +87,57 @@ impl Policy {
         Policy::of(&[], &[EACH], EACH)
     }
 
-    /// Four flushed runs merge into the next level; from there on one run in each.
+    /// Four flushed runs merge into level 1. Level 1 and all deeper levels have one run.
     pub fn rocksdb() -> Policy {
         Policy::of(&[4], &[EACH, 1], 1)
     }
 
-    /// Many runs in each level above this one, one run in it and in all below: of L levels, L -
-    /// `level` are levelled. 0 is leveling.
+    /// Many runs in each level above `level`, one run in it and in all deeper levels. So of L
+    /// levels, L - `level` are levelled. Level 0 means leveling.
     pub fn levelled_from(level: usize) -> Policy {
         let inner_runs = std::iter::repeat_n(EACH, level).chain([1]).collect::<Vec<_>>();
         Policy::of(&[], &inner_runs, 1)
     }
 
-    /// This policy with other [`ratios`](Policy::ratios).
+    /// Returns this policy with these [`ratios`](Policy::ratios).
     #[must_use]
     pub fn ratios(self, ratios: Vec<u32>) -> Policy {
         Policy { ratios, ..self }
     }
 
-    /// This policy with other [`inner_runs`](Policy::inner_runs).
+    /// Returns this policy with these [`inner_runs`](Policy::inner_runs).
     #[must_use]
     pub fn inner_runs(self, inner_runs: Vec<u32>) -> Policy {
         Policy { inner_runs, ..self }
     }
 
-    /// This policy with other [`last_runs`](Policy::last_runs).
+    /// Returns this policy with these [`last_runs`](Policy::last_runs).
     #[must_use]
     pub fn last_runs(self, last_runs: u32) -> Policy {
         Policy { last_runs, ..self }
     }
 
-    /// This policy with [`delay_merges`](Policy::delay_merges) or without.
+    /// Returns this policy with or without [`delay_merges`](Policy::delay_merges).
     #[must_use]
     pub fn delay_merges(self, delay_merges: bool) -> Policy {
         Policy { delay_merges, ..self }
     }
 
-    /// The preset of this name, or `levelled-from:LEVEL`, up to 8. None: there is none.
+    /// Returns the preset of this name, or `levelled-from:LEVEL` for levels 0 to 8. None: no policy
+    /// has this name.
     pub fn named(name: &str) -> Option<Policy> {
         Self::known().find(|(known, _)| *known == name).map(|(_, policy)| policy)
     }
 
-    /// Every policy that has a name.
+    /// Returns every policy that has a name.
     pub(crate) fn known() -> impl Iterator<Item = (&'static str, Policy)> {
         let presets = [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
         let levelled = (0..LEVELLED_FROM.len()).map(Self::levelled_from);
         Self::NAMES.into_iter().chain(LEVELLED_FROM).zip(presets.into_iter().chain(levelled))
     }
 
-    /// The name of the policy with these run limits, of several the one with the same ratios;
-    /// `custom` if there is none.
+    /// Returns the name of the policy with these run limits, or `custom`. Of several, the policy
+    /// with the same ratios counts.
     pub fn name(&self) -> &'static str {
         let is_alike = |(_, policy): &(&str, Policy)| {
             policy.inner_runs == self.inner_runs && policy.last_runs == self.last_runs
@@ -146,7 +147,7 @@ impl Policy {
         exact.or(known.first()).map_or("custom", |(name, _)| name)
     }
 
-    /// The rule of a level, where deep ones have the ratio `size_ratio`.
+    /// Returns the numbers of one level. `size_ratio` is the ratio of levels beyond `ratios`.
     pub fn rule(&self, size_ratio: u32, level: usize) -> LevelRule {
         let schedule = Schedule { policy: self, size_ratio };
         LevelRule {
@@ -157,7 +158,7 @@ impl Policy {
         }
     }
 
-    /// The first option that makes no sense, and why.
+    /// Returns the first invalid option, and why it is invalid.
     pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
         let ratios = self.ratios.iter().all(|ratio| (2..=255).contains(ratio));
         let runs = !self.inner_runs.is_empty() && self.inner_runs.iter().all(|&runs| runs > 0);
@@ -173,21 +174,21 @@ impl Policy {
     }
 }
 
-/// What a policy says of one level.
+/// The numbers of a policy for one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LevelRule {
     /// T: the units that empty it.
     pub ratio: u64,
-    /// K: the most runs it has while there is a level below it.
+    /// K: the most runs of the level while a level lies below it.
     pub inner_runs: u64,
     /// The most units of such a run.
     pub run_units: u64,
-    /// Z: the most runs it has as the last level.
+    /// Z: the most runs of the level as the last one.
     pub last_runs: u64,
 }
 
-/// A policy with the ratio of all deeper levels: the numbers of every level.
+/// A policy together with the ratio of its deeper levels. It gives the numbers of every level.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule<'a> {
     pub(crate) policy: &'a Policy,
@@ -217,46 +218,48 @@ impl Schedule<'_> {
         (self.ratio(level) - 1).div_ceil(self.inner_runs(level))
     }
 
-    /// Whether runs of a level above the last are merged with what comes into it.
+    /// Whether runs of a level above the last take in what merges bring into the level.
     #[cfg(test)]
     pub(crate) fn joins(&self, level: usize) -> bool {
         self.run_units(level) > 1
     }
 
-    /// Whether a level has one run, where the last level is `last`.
+    /// Whether a level has at most one run. `last` is the last level.
     pub(crate) fn is_levelled(&self, level: usize, last: usize) -> bool {
         let runs = if level == last { self.last_runs(level) } else { self.inner_runs(level) };
         runs == 1
     }
 
-    /// The flushes that a level above the last has room for.
+    /// Returns the number of flushes that a level above the last has room for.
     pub(crate) fn level_flushes(&self, level: usize) -> f64 {
         (self.ratio(level) - 1) as f64 * self.unit_flushes(level)
     }
 
-    /// The flushes of a level's unit.
+    /// Returns the number of flushes in one unit of a level.
     pub(crate) fn unit_flushes(&self, level: usize) -> f64 {
         (0..level).map(|above| self.ratio(above) as f64).product()
     }
 
-    /// The units of a run of so many flushes.
+    /// Returns the number of units in a run of this many flushes.
     pub(crate) fn units_of(&self, level: usize, flushes: u64) -> usize {
         ((flushes as f64 / self.unit_flushes(level)).round() as usize).max(1)
     }
 
-    /// The flushes above the oldest run just before it is merged, if it is in this level.
+    /// Returns the number of flushes above the oldest run just before its merge, if it is in this
+    /// level.
     pub(crate) fn overlay_flushes(&self, level: usize) -> f64 {
         self.last_runs(level) as f64 * self.unit_flushes(level) - 1.0
     }
 
-    /// The share of all entries that is above the oldest run just before that is merged, if it is
-    /// in this level, which is full.
+    /// Returns the share of entries above the oldest run just before its merge, if it is in this
+    /// level and fills it.
     pub(crate) fn full_overlay_share(&self, level: usize) -> f64 {
         self.last_runs(level) as f64 / self.ratio(level) as f64
     }
 
-    /// The level of an oldest run of so many flushes: the least that is not yet full. Rounded,
-    /// because entries that replace each other make a level a little smaller than its flushes.
+    /// Returns the level of an oldest run of this many flushes: the lowest that is not yet full.
+    /// The count is rounded, since entries that replace each other make a level slightly smaller
+    /// than its flushes.
     pub(crate) fn level_holding(&self, flushes: f64) -> usize {
         let mut level = 0;
         while level < 60 && flushes >= (self.ratio(level) as f64 - 0.5) * self.unit_flushes(level) {

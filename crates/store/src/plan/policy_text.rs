@@ -1,16 +1,15 @@
-//! Policies as text.
+//! Policies as text: the name of a known policy, then its differences from that policy.
 //! ```text
 //! rocksdb        leveling ratios=4,6 last_runs=2        tiering inner_runs=each,1 delay_merges
 //! ```
-//! A name, and what is otherwise than that policy has it; `;` is as good as a blank. Invariant:
-//! what is written is read as the same policy.
+//! Words are separated by blanks or by `;`. Invariant: a written text is read as the same policy.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::plan::policy::{EACH, Policy};
 
-/// A run limit that is none.
+/// The text of a run limit that is no limit.
 const EACH_TEXT: &str = "each";
 
 impl fmt::Display for Policy {
@@ -21,7 +20,7 @@ impl fmt::Display for Policy {
 }
 
 impl Policy {
-    /// What is otherwise than in that policy.
+    /// Returns the text of the differences from that policy.
     fn beside(&self, base: &Policy) -> String {
         let mut text = String::new();
         if self.ratios != base.ratios {
@@ -49,7 +48,7 @@ fn listed(numbers: &[u32]) -> String {
 }
 
 impl FromStr for Policy {
-    /// What there is.
+    /// A text that lists what a policy's text may contain.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

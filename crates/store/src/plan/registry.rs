@@ -1,12 +1,12 @@
 //! The kinds of guards that this process knows by name.
 //! ```text
 //! built in    none, blocked-bloom, bloom, ribbon, surf-*, grf*
-//! registered  what others bring: trommel_guards::register(), or a filter of one's own
+//! registered  by others: trommel_guards::register(), or a filter of one's own
 //! ```
-//! Names are read where no options are at hand: on the command line, and in files. A guard in a
-//! store's options is known from the opening on without being registered.
+//! Names are looked up where no options are at hand: on the command line, and in files. A guard
+//! that is in a store's options is known from the opening on; it need not be registered.
 //!
-//! Invariant: no two kinds have one name or one tag, and none is ever taken away.
+//! Invariant: no two kinds share a name or a tag, and a registered kind is never removed.
 
 use std::any::Any;
 use std::sync::{PoisonError, RwLock};
@@ -16,7 +16,7 @@ use trommel_filters::{FilterKind, FilterOptions, RunLocatorKind, kinds};
 use crate::error::{Error, Result};
 use crate::plan::guard_kind::GuardKind;
 
-/// What was registered. It is outside of what models of threads look at: nothing waits for it.
+/// The registered kinds. Models of threads leave this lock out, since nothing waits for it.
 static REGISTERED: RwLock<Registered> =
     RwLock::new(Registered { filters: Vec::new(), locators: Vec::new() });
 
@@ -25,17 +25,21 @@ struct Registered {
     locators: Vec<&'static dyn RunLocatorKind>,
 }
 
-/// Names in files have their length in a byte.
+/// Files store the length of a name in one byte.
 const NAME_BYTES_MAX: usize = u8::MAX as usize;
 
-/// 0 is that of filters that are named; the greatest would not fit into a section's tag.
+/// Valid filter tags. Tag 0 means a filter stored with its name; the largest would not fit into a
+/// section's tag.
 pub(crate) const FILTER_TAGS: std::ops::RangeInclusive<u16> = 1..=0xfeff;
 
-/// Makes a kind of filter of one table known by its name, and by its tag if it has one. Once more
-/// is as good as once. An error: another kind has the name or the tag, or these cannot be written.
+/// Registers a kind of filter for single tables, by its name, and by its tag if it has one.
+/// Registering a kind again does nothing.
 ///
-/// Two values are taken for one kind if they are of one type and build the same bytes from the same
+/// Two values count as one kind if they have the same type and build the same bytes from the same
 /// keys.
+///
+/// # Errors
+/// `Option`: another kind has the name or the tag, or these cannot be stored.
 pub fn register_filter(kind: &'static dyn FilterKind) -> Result<()> {
     let name = kind.name();
     check_name(name)?;
@@ -60,8 +64,11 @@ pub fn register_filter(kind: &'static dyn FilterKind) -> Result<()> {
     Ok(())
 }
 
-/// Makes a kind of filter that knows in which run each key is known by its name. Once more is as
-/// good as once. An error: another kind has the name.
+/// Registers a kind of filter that knows which run each key is in, by its name. Registering a kind
+/// again does nothing.
+///
+/// # Errors
+/// `Option`: another kind has the name, or the name cannot be stored.
 pub fn register_run_locator(kind: &'static dyn RunLocatorKind) -> Result<()> {
     let name = kind.name();
     check_name(name)?;
@@ -79,7 +86,7 @@ pub fn register_run_locator(kind: &'static dyn RunLocatorKind) -> Result<()> {
     Ok(())
 }
 
-/// Makes the guard known by its name.
+/// Registers the guard's kind.
 pub(crate) fn register(guard: GuardKind) -> Result<()> {
     match guard {
         GuardKind::Table(kind) => register_filter(kind),
@@ -88,13 +95,13 @@ pub(crate) fn register(guard: GuardKind) -> Result<()> {
     }
 }
 
-/// All kinds of filters of one table that are known.
+/// Returns all known kinds of filters for single tables.
 pub(crate) fn filters() -> Vec<&'static dyn FilterKind> {
     let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
     kinds::BUILT_IN.into_iter().chain(registered.filters.iter().copied()).collect()
 }
 
-/// All kinds of filters that know in which run each key is, as far as they are known.
+/// Returns all known kinds of filters that know which run each key is in.
 pub(crate) fn locators() -> Vec<&'static dyn RunLocatorKind> {
     REGISTERED.read().unwrap_or_else(PoisonError::into_inner).locators.clone()
 }
@@ -112,7 +119,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// Whether two values stand for one kind. A constant may have many addresses, and all filters that
-/// are plain data have one type, so what they build is compared.
+/// are plain data have one type. So the bytes that they build are compared.
 fn is_same(one: &'static dyn FilterKind, other: &'static dyn FilterKind) -> bool {
     let traits = |kind: &dyn FilterKind| (kind.tag(), kind.knows_ranges());
     let types = [one, other].map(|kind| (kind as &dyn Any).type_id());
@@ -120,7 +127,7 @@ fn is_same(one: &'static dyn FilterKind, other: &'static dyn FilterKind) -> bool
     alike && (std::ptr::addr_eq(one, other) || built(one) == built(other))
 }
 
-/// A filter of a few keys.
+/// Builds a filter of a few keys.
 fn built(kind: &'static dyn FilterKind) -> Option<Vec<u8>> {
     let mut builder = FilterOptions::new(kind, 10.0).builder();
     for key in 0..32u32 {
@@ -161,7 +168,7 @@ mod tests {
         assert!(GuardKind::all().contains(&guard));
     }
 
-    // Once a store of one of them was verified, and mended, by the other.
+    // Once, a store of one kind was verified, and repaired, with the other kind.
     #[test]
     fn another_filter_of_the_same_name_is_refused() {
         static TWIN: TableKind = bloom("twin-of-this-test");

@@ -1,4 +1,4 @@
-//! The numbers of runs at which writers are slowed down, and stopped, so that merges catch up.
+//! The run counts at which writers are slowed down, and stopped, so that merges catch up.
 //! ```text
 //! level 0         0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
 //! inner levels    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0
@@ -9,10 +9,10 @@ use crate::plan::layout::{Layout, RunRecord};
 use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
 
-/// Sealed memtables that may wait for their flush before writers wait for it.
+/// The number of sealed memtables that may wait for their flush before writers wait, too.
 pub(crate) const SEALED_MAX: usize = 4;
 
-/// The numbers of runs in level 0 at which writers are slowed down, and stopped.
+/// The run counts in level 0 at which writers are slowed down, and stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunLimits {
     pub(crate) slow_down: usize,
@@ -27,8 +27,9 @@ impl RunLimits {
         RunLimits { slow_down, stop: options.stop_runs.unwrap_or(twice) }
     }
 
-    /// The runs of the level that lags behind most, as if it were level 0. Runs of a lower level
-    /// beyond the usual number count like runs of level 0 beyond `slow_down`.
+    /// Returns the run count of the level that lags behind most, converted to runs of level 0. In a
+    /// deeper level, each run beyond the usual number counts as one run of level 0 beyond
+    /// `slow_down`.
     pub(crate) fn lagging_runs(self, layout: &Layout, schedule: &Schedule<'_>) -> usize {
         let last = layout.level_count() - 1;
         let as_of_level_0 = |runs: &[RunRecord]| match runs[0].level {
@@ -44,13 +45,13 @@ impl RunLimits {
 }
 
 impl Options {
-    /// How far merges lag behind in a layout: the runs that limits are for.
+    /// Returns how far merges lag behind in a layout, as a run count to compare with the limits.
     pub(crate) fn lagging_runs(&self, layout: &Layout) -> usize {
         RunLimits::of(self).lagging_runs(layout, &self.schedule())
     }
 }
 
-/// As many as a level has while merges keep up, and about as many again.
+/// Returns about twice the number of runs that a level has while merges keep up.
 fn usual_runs(schedule: &Schedule<'_>, level: usize) -> usize {
     2 * schedule.ratio(level) + SEALED_MAX
 }

@@ -1,10 +1,10 @@
-//! The tree that a policy makes of so many writes, of tables that have no data.
+//! Simulates the tree that a policy makes of a load, with tables that have no data.
 //! ```text
 //! flush ──> a run in level 0 ──> pick: the merge that a store would make now ──> its output's size
-//!             ^-- so many entries                 ^-- the store's own code           ^-- a model
+//!             ^-- this many entries               ^-- the store's own code           ^-- a model
 //! ```
-//! Invariant: the store's own code chooses each merge, and says in which level its output is. What
-//! is a model is how many keys several runs have in common: keys are drawn evenly.
+//! Invariant: the store's own code chooses each merge and the level of its output. Only the overlap
+//! of runs is a model: keys are drawn uniformly.
 
 use trommel_filters::{FlushNumber, Span};
 
@@ -18,13 +18,13 @@ use crate::plan::pick::pick;
 /// What is written to a simulated store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
-    /// Entries in all.
+    /// Total number of entries.
     pub entries: u64,
-    /// Of how many keys, drawn evenly. None: each entry has a key of its own.
+    /// Number of distinct keys, drawn uniformly. None: each entry has its own key.
     pub keys: Option<u64>,
-    /// Bytes of an entry in a table.
+    /// Bytes per entry in a table.
     pub table_bytes: f64,
-    /// Entries of a flush: what fits into the write buffer.
+    /// Entries per flush: what fits into the write buffer.
     pub flush_entries: u64,
 }
 
@@ -39,20 +39,20 @@ pub struct SimulatedRun {
     pub flushes: u64,
 }
 
-/// A simulated tree, and what it took to make it.
+/// A simulated tree, and the work that built it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimulatedTree {
     /// Its runs, the newest first.
     pub runs: Vec<SimulatedRun>,
-    /// The most runs that it had when all due merges were done.
+    /// The most runs after all merges due at a flush.
     pub most_runs: usize,
-    /// The runs that it had on the average then.
+    /// The mean number of runs at these moments.
     pub mean_runs: f64,
     /// Flushes.
     pub flushes: u64,
     /// Merges.
     pub merges: u64,
-    /// Merges into the last level: each makes the global filter's base anew.
+    /// Merges into the last level, each of which rebuilds the global filter's base.
     pub last_merges: u64,
     /// Bytes of tables that flushes wrote.
     pub flushed_bytes: f64,
@@ -63,7 +63,7 @@ pub struct SimulatedTree {
 }
 
 impl SimulatedTree {
-    /// Bytes of tables written for each byte that flushes wrote, those included.
+    /// Returns the bytes of tables written for each flushed byte, including that byte.
     pub fn write_amplification(&self) -> f64 {
         if self.flushed_bytes == 0.0 {
             return 0.0;
@@ -71,14 +71,14 @@ impl SimulatedTree {
         (self.flushed_bytes + self.merged_bytes) / self.flushed_bytes
     }
 
-    /// Entries of all runs.
+    /// Returns the entries of all runs.
     pub fn entries(&self) -> u64 {
         self.runs.iter().map(|run| run.entries).sum()
     }
 }
 
-/// Simulates a load by the policy and size ratio of `options`, with merges of whole runs, which
-/// are as many bytes as those of ranges. Takes time in proportion to flushes times runs.
+/// Simulates a load under the policy and size ratio of `options`. Merges take whole runs, which are
+/// as many bytes as merges by ranges. Time is proportional to flushes times runs.
 pub fn simulate_tree(options: &Options, load: &Load) -> SimulatedTree {
     let mut options = options.clone();
     options = options.granularity(Granularity::Full);
@@ -120,7 +120,7 @@ impl Simulation {
         let flush = self.layout.next_flush;
         let first = if self.layout.runs.is_empty() { FlushNumber(0) } else { flush };
         let span = Span::new(first, flush.next()).expect("it begins before it ends");
-        // In a flush, too, a key is there once.
+        // A flush, too, has each key once.
         let entries = self.distinct([entries].into_iter());
         let next_flush = Some(flush.next());
         let record = self.record(0, span, entries);
@@ -153,16 +153,16 @@ impl Simulation {
         self.change(Edit { removed, added: vec![record], ..Edit::default() });
     }
 
-    /// How many keys runs of so many entries have together.
+    /// Estimates how many distinct keys runs with these entry counts have together.
     fn distinct(&self, entries: impl Iterator<Item = u64>) -> u64 {
         let Some(keys) = self.load.keys else { return entries.sum() };
         let keys = keys.max(1) as f64;
-        // Of a key, the chance that no run has it.
+        // The chance that no run has a given key.
         let absent: f64 = entries.map(|entries| (1.0 - entries as f64 / keys).max(0.0)).product();
         ((1.0 - absent) * keys).round() as u64
     }
 
-    /// A run of one table that has every key.
+    /// Makes a run of one table that spans all keys.
     fn record(&self, level: usize, span: Span, entries: u64) -> TableRecord {
         let file = self.layout.next_file;
         TableRecord {
@@ -206,7 +206,7 @@ mod tests {
         levels: usize,
     }
 
-    /// The same writes into a store.
+    /// Writes the same load into a store.
     fn measured(options: &Options, writes: u64, keys: u64) -> Measured {
         let options = options.clone().granularity(Granularity::Full);
         let options = options.background(Background::Stepped).log(false);

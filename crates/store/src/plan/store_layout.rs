@@ -1,11 +1,11 @@
-//! What makes up a store, as plain data: the trees of its key spaces, and their logs.
+//! A store as plain data: the trees of its key spaces, and its logs.
 //! ```text
 //! key space 0   layout        logs   [.. live) all in tables   [live ..= newest] needed
 //! key space 3   layout
-//! edit          of any number of trees, and of the logs: all of it, or nothing
+//! edit          changes any number of trees, and the logs: all of it, or nothing
 //! ```
-//! Invariants: the default key space is always there. A number of a file is given once, whichever
-//! tree it is of. No I/O here.
+//! Invariants: the default key space always exists. A file number is used once, whichever tree the
+//! file belongs to. No I/O here.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,26 +18,26 @@ use crate::sync::Arc;
 /// Which logs are needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogNumbers {
-    /// Logs below this one hold nothing that is not in tables.
+    /// All entries of logs below this one are in tables.
     pub(crate) live: u64,
-    /// The newest log that is on record: it is there, unless it is below `live`. 0: there was none.
+    /// The newest recorded log. It exists, unless it is below `live`. 0: no log was recorded.
     pub(crate) newest: u64,
-    /// The newest write past the logs: change feeds do not cross it.
+    /// The newest write that bypassed the logs. Change feeds do not cross it.
     pub(crate) unlogged: Sequence,
 }
 
 impl LogNumbers {
-    /// The newest log that must be there.
+    /// Returns the newest log that must exist.
     pub(crate) fn needed(self) -> Option<u64> {
         Some(self.newest).filter(|&wal| wal > 0 && wal >= self.live)
     }
 }
 
-/// What the manifest knows of a key space, beside its tree.
+/// What the manifest knows of a key space, besides its tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceRecord {
     pub(crate) name: String,
-    /// Options that were set, by name, each with its text.
+    /// Options that were set, as texts by name.
     pub(crate) options: BTreeMap<String, String>,
 }
 
@@ -53,14 +53,14 @@ pub(crate) struct KeyspaceLayout {
 pub(crate) struct StoreLayout {
     pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceLayout>,
     names: BTreeMap<String, KeyspaceId>,
-    /// No key space has, or had, this number or a larger one.
+    /// No key space has, or ever had, this number or a larger one.
     pub(crate) next_keyspace: u32,
     pub(crate) logs: LogNumbers,
-    /// What dropped key spaces had: these numbers are not given again.
+    /// The numbers of dropped key spaces. They are not given again.
     gone: GoneNumbers,
 }
 
-/// The numbers of files and of writes that dropped key spaces had, at most.
+/// Upper bounds of the file numbers and sequence numbers of dropped key spaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GoneNumbers {
     pub(crate) next_file: u64,
@@ -73,22 +73,22 @@ impl Default for StoreLayout {
     }
 }
 
-/// What becomes of a key space.
+/// A change to the existence or the name of a key space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyspaceChange {
-    /// It is made, and is empty.
+    /// It is created, empty.
     Created {
         name: String,
     },
     Renamed {
         name: String,
     },
-    /// It is gone, with its tree.
+    /// It is dropped, with its tree.
     Dropped,
 }
 
 impl KeyspaceChange {
-    /// The name that it gives.
+    /// Returns the name that the change assigns.
     fn name(&self) -> Option<&String> {
         match self {
             KeyspaceChange::Created { name } | KeyspaceChange::Renamed { name } => Some(name),
@@ -101,7 +101,7 @@ impl KeyspaceChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceEdit {
     pub(crate) change: Option<KeyspaceChange>,
-    /// Options that are set from now on.
+    /// Options that are set from now on, as names and texts.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) tree: Edit,
 }
@@ -111,51 +111,51 @@ pub(crate) struct KeyspaceEdit {
 pub(crate) struct StoreEdit {
     pub(crate) keyspaces: Vec<(KeyspaceId, KeyspaceEdit)>,
     pub(crate) next_keyspace: Option<u32>,
-    /// Logs below this one hold nothing that is not in tables.
+    /// All entries of logs below this one are in tables.
     pub(crate) live_wal: Option<u64>,
     /// This log was made, and is durable.
     pub(crate) newest_wal: Option<u64>,
-    /// Writes up to this one may be in no log.
+    /// Writes up to this one may have bypassed the logs.
     pub(crate) unlogged: Option<Sequence>,
-    /// What key spaces had that were dropped before.
+    /// The numbers of key spaces that were dropped before.
     pub(crate) gone: Option<GoneNumbers>,
 }
 
-/// What an edit makes of a layout: these key spaces, as they are then, and the store's numbers.
+/// The effect of an edit on a layout: the new state of its key spaces, and of the store's numbers.
 #[derive(Clone)]
 pub(crate) struct StoreChange {
-    /// Those that are not in the part are gone.
+    /// The key spaces that the edit names. Those that `part` lacks are dropped.
     keyspaces: Vec<KeyspaceId>,
     part: StoreLayout,
 }
 
 impl StoreChange {
-    /// An error if a number is greater than any that is believed.
+    /// Returns an error if a number is implausibly large.
     pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
         self.part.check_numbers()
     }
 }
 
 impl StoreEdit {
-    /// An edit of one tree.
+    /// Returns an edit of one tree.
     pub(crate) fn of_tree(keyspace: KeyspaceId, tree: Edit) -> Self {
         let edit = KeyspaceEdit { tree, ..KeyspaceEdit::default() };
         StoreEdit { keyspaces: vec![(keyspace, edit)], ..StoreEdit::default() }
     }
 
-    /// What it changes of trees.
+    /// Returns the edits of trees.
     pub(crate) fn trees(&self) -> impl Iterator<Item = (KeyspaceId, &Edit)> {
         self.keyspaces.iter().map(|(keyspace, edit)| (*keyspace, &edit.tree))
     }
 
-    /// The tables that join a tree.
+    /// Returns the files of the tables that join a tree.
     pub(crate) fn added(&self) -> impl Iterator<Item = u64> + '_ {
         self.trees().flat_map(|(_, edit)| &edit.added).map(|table| table.file)
     }
 }
 
 impl StoreLayout {
-    /// A store with the default key space alone.
+    /// Returns a store with the default key space alone.
     pub(crate) fn of(tree: Layout, logs: LogNumbers) -> Self {
         let record = KeyspaceRecord { name: DEFAULT_NAME.into(), ..KeyspaceRecord::default() };
         let keyspace = KeyspaceLayout { record: Arc::new(record), tree: Arc::new(tree) };
@@ -164,13 +164,13 @@ impl StoreLayout {
         StoreLayout { keyspaces, names, next_keyspace: 1, logs, gone: GoneNumbers::default() }
     }
 
-    /// No number of a file or of a write up to these is given any more.
+    /// Never gives file numbers and sequence numbers up to these again.
     pub(crate) fn leave_out(&mut self, file: u64, write: Sequence) {
         let GoneNumbers { next_file, last_sequence } = &mut self.gone;
         (*next_file, *last_sequence) = ((file + 1).max(*next_file), write.max(*last_sequence));
     }
 
-    /// This one with another tree of a key space. Requires: it has the key space.
+    /// Replaces the tree of a key space. Requires: the key space exists.
     #[must_use]
     pub(crate) fn with(mut self, keyspace: KeyspaceId, tree: Layout) -> Self {
         self.keyspaces.get_mut(&keyspace).expect("it is there").tree = Arc::new(tree);
@@ -181,47 +181,46 @@ impl StoreLayout {
         self.keyspaces.values().inspect(|_| step()).map(|keyspace| &keyspace.tree)
     }
 
-    /// The tree of a key space. None: there is no such key space.
+    /// Returns the tree of a key space. None: there is no such key space.
     pub(crate) fn tree(&self, keyspace: KeyspaceId) -> Option<&Arc<Layout>> {
         self.keyspaces.get(&keyspace).map(|keyspace| &keyspace.tree)
     }
 
-    /// The tree of the default key space.
+    /// Returns the tree of the default key space.
     pub(crate) fn default_tree(&self) -> &Arc<Layout> {
         &self.keyspaces[&KeyspaceId::DEFAULT].tree
     }
 
-    /// The tables that it names.
+    /// Returns the files of all tables.
     pub(crate) fn table_files(&self) -> HashSet<u64> {
         let tables = self.trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
         tables.map(|table| table.file).collect()
     }
 
-    /// The images of filters that it names.
+    /// Returns the files of all filter images.
     pub(crate) fn image_files(&self) -> HashSet<u64> {
         self.trees().flat_map(|tree| &tree.images).map(|image| image.file).collect()
     }
 
-    /// The key space of a name.
+    /// Returns the key space of this name.
     pub(crate) fn named(&self, name: &str) -> Option<KeyspaceId> {
         self.names.get(name).copied()
     }
 
-    /// No file has this number or a larger one.
+    /// Returns the least number that is above all files.
     pub(crate) fn next_file(&self) -> u64 {
         let of_trees = self.trees().map(|tree| tree.next_file);
         of_trees.chain([self.gone.next_file]).max().unwrap_or_default()
     }
 
-    /// No table has, or had, a write with a greater number.
+    /// Returns the greatest sequence number that any table has, or had.
     pub(crate) fn last_sequence(&self) -> Sequence {
         let of_trees = self.trees().map(|tree| tree.last_sequence);
         of_trees.chain([self.gone.last_sequence]).max().unwrap_or_default()
     }
 
-    /// What `edit` makes of the layout; an error that says what does not fit. The layout is
-    /// unchanged. Costs what the key spaces cost that the edit is about, however many others there
-    /// are.
+    /// Returns the effect of `edit` on this layout, or an error that says what does not fit. The
+    /// cost depends on the key spaces that the edit names, not on the others.
     pub(crate) fn change_by(&self, edit: &StoreEdit) -> Result<StoreChange, &'static str> {
         let mut part = self.part_of(edit);
         for (id, edit) in &edit.keyspaces {
@@ -232,7 +231,8 @@ impl StoreLayout {
         Ok(StoreChange { keyspaces: edit.keyspaces.iter().map(|(id, _)| *id).collect(), part })
     }
 
-    /// The key spaces that an edit is about, and all names that are in it or that these have.
+    /// Returns the key spaces that an edit names, and all names that these have or that the edit
+    /// assigns.
     fn part_of(&self, edit: &StoreEdit) -> StoreLayout {
         let there = edit.keyspaces.iter().filter_map(|(id, _)| self.keyspaces.get_key_value(id));
         let keyspaces: BTreeMap<KeyspaceId, KeyspaceLayout> =
@@ -246,7 +246,7 @@ impl StoreLayout {
         StoreLayout { keyspaces, names, next_keyspace, logs, gone }
     }
 
-    /// Makes a change. Requires: it is one of this layout.
+    /// Applies a change. Requires: `change_by` of this layout made it.
     pub(crate) fn make(&mut self, StoreChange { keyspaces, part }: StoreChange) {
         for id in keyspaces {
             let before = self.keyspaces.remove(&id);
@@ -258,8 +258,9 @@ impl StoreLayout {
         (self.next_keyspace, self.logs, self.gone) = (part.next_keyspace, part.logs, part.gone);
     }
 
-    /// The layout after `edit`. Consumes it, and does not check tables that the edit leaves alone,
-    /// so that many edits are read fast. Requires: [`check`](Self::check) follows.
+    /// Returns the layout after `edit`. Consumes the layout and does not check the tables that the
+    /// edit leaves alone, so that many edits are read fast. Requires: [`check`](Self::check)
+    /// follows.
     pub(crate) fn followed_by(mut self, edit: &StoreEdit) -> Result<StoreLayout, &'static str> {
         for (id, edit) in &edit.keyspaces {
             let Some(keyspace) = self.changed(*id, edit)? else { continue };
@@ -270,7 +271,7 @@ impl StoreLayout {
         Ok(self)
     }
 
-    /// Does to a key space what an edit says beside its tree. None: it is gone.
+    /// Applies everything but the tree of an edit to a key space. None: the key space was dropped.
     fn changed(
         &mut self,
         id: KeyspaceId,
@@ -300,7 +301,7 @@ impl StoreLayout {
         Ok(Some(keyspace))
     }
 
-    /// Of a key space that was dropped.
+    /// Notes the numbers of a dropped key space, and removes its name.
     fn forget(&mut self, KeyspaceLayout { record, tree }: &KeyspaceLayout) {
         self.names.remove(&record.name);
         let GoneNumbers { next_file, last_sequence } = &mut self.gone;
@@ -345,7 +346,7 @@ impl StoreLayout {
         self.gone = edit.gone.unwrap_or(self.gone);
     }
 
-    /// An error if a number is greater than any that is believed.
+    /// Returns an error if a number is implausibly large.
     pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
         let (live, unlogged) = (self.logs.live, self.logs.unlogged.0);
         let numbers = [live, unlogged, self.gone.next_file, self.gone.last_sequence.0];
@@ -355,7 +356,7 @@ impl StoreLayout {
         self.trees().try_for_each(|layout| layout.check_numbers())
     }
 
-    /// What a layout from disk must obey, or its store could not go on.
+    /// Checks the rules that a layout from disk must obey, or the store could not go on.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         self.check_numbers()?;
         let next_file = self.next_file();
@@ -383,7 +384,7 @@ impl StoreLayout {
         self.keyspaces.len() > 1 && self.trees().any(|layout| is_known(layout))
     }
 
-    /// The edit that makes this layout out of an empty one.
+    /// Returns the edit that makes this layout out of an empty one.
     pub(crate) fn as_edit(&self) -> StoreEdit {
         let edit = |(id, keyspace): (&KeyspaceId, &KeyspaceLayout)| {
             let KeyspaceRecord { name, options } = &*keyspace.record;
@@ -407,7 +408,7 @@ impl StoreLayout {
 
 /// The name of the key space that every store has.
 pub(crate) const DEFAULT_NAME: &str = "default";
-/// The longest name of a key space.
+/// The most bytes in the name of a key space.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
 #[cfg(test)]

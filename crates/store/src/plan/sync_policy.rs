@@ -1,26 +1,26 @@
-//! When a write is safe on disk.
+//! When a write becomes durable.
 //! ```text
 //! always                 put --> log --> disk --> returns
 //! 1 (seconds), never     put --> log --> returns
 //! ```
-//! Invariant: a text is one policy, and a policy's text is read as itself.
+//! Invariant: a text means one policy, and a policy's text is read as that policy.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// When a write is safe on disk.
+/// When a write becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncPolicy {
-    /// Before it returns: it survives any crash. Writers that wait together share one sync.
+    /// Before the call returns, so the write survives any crash. Writers that wait together share
+    /// one sync.
     Always,
-    /// A sync begins before an acknowledged write is this old, whatever its writer and the threads
-    /// wait for. A crash loses at most the last writes, never one in the middle. In stepped mode
-    /// only another write syncs one that is this old.
+    /// A sync begins before an acknowledged write reaches this age, whatever its writer and the
+    /// threads wait for. A crash loses at most the latest writes, never one in the middle. In
+    /// stepped mode, only another write syncs one of this age.
     Interval(Duration),
-    /// When its memtable becomes full. A crash loses at most the last writes, never one in the
-    /// middle.
+    /// When its memtable is full. A crash loses at most the latest writes, never one in the middle.
     Never,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for SyncPolicy {
 impl FromStr for SyncPolicy {
     type Err = String;
 
-    /// `always`, `never`, or seconds like 0.5.
+    /// Parses `always`, `never`, or a number of seconds like 0.5.
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "always" => Ok(SyncPolicy::Always),

@@ -1,5 +1,5 @@
-//! What a store needs from outside that cannot be plain data: storage, clock, listener, resources
-//! that it shares.
+//! What a store gets from outside that is not plain data: storage, clock, listener, shared
+//! resources.
 
 use std::fmt;
 
@@ -12,20 +12,20 @@ use crate::storage::pauses::Pauses;
 use crate::storage::traits::Storage;
 use crate::sync::Arc;
 
-/// Where a store gets its files and its time from, who hears of it, and what it shares with other
-/// stores.
+/// The storage and the clock of a store, the listener of its events, and the resources that it
+/// shares with other stores.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Environment {
-    /// Where the files are.
+    /// The storage of the files.
     pub storage: Arc<dyn Storage>,
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What is called when a thread reaches a gap between two steps.
+    /// Called when a thread is between two steps.
     pub pauses: Pauses,
     pub(crate) listening: Listening,
     pub(crate) resources: Option<Resources>,
-    /// Whether a store of an older version is opened, too, and then read alone.
+    /// Whether a store of an older format version is opened, too, and then only read.
     pub(crate) reads_older: bool,
 }
 
@@ -44,36 +44,36 @@ impl Default for Environment {
 }
 
 impl Environment {
-    /// The real disk, the system's clock, no pauses.
+    /// The system's disk and clock, without pauses.
     pub fn new() -> Environment {
         Environment::default()
     }
 
-    /// This environment with its files elsewhere.
+    /// Returns this environment with another storage.
     #[must_use]
     pub fn storage(self, storage: Arc<dyn Storage>) -> Self {
         Environment { storage, ..self }
     }
 
-    /// This environment with another clock.
+    /// Returns this environment with another clock.
     #[must_use]
     pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
         Environment { clock, ..self }
     }
 
-    /// This environment with a listener, which hears what happens in the store.
+    /// Returns this environment with a listener, which hears of events in the store.
     #[must_use]
     pub fn listener(self, listener: Arc<dyn Listener>) -> Self {
         Environment { listening: Listening(Some(listener)), ..self }
     }
 
-    /// This environment with resources that stores share.
+    /// Returns this environment with shared resources.
     #[must_use]
     pub fn resources(self, resources: &Resources) -> Self {
         Environment { resources: Some(resources.clone()), ..self }
     }
 
-    /// This environment with pauses.
+    /// Returns this environment with pauses.
     #[must_use]
     pub fn pauses(self, pauses: Pauses) -> Self {
         Environment { pauses, ..self }
@@ -81,12 +81,12 @@ impl Environment {
 }
 
 impl Environment {
-    /// Tells the listener.
+    /// Reports an event to the listener.
     pub(crate) fn tell(&self, event: Event<'_>) {
         self.listening.tell(event);
     }
 
-    /// Tells the listener what has failed, where it has.
+    /// Reports to the listener that some work has failed.
     pub(crate) fn tell_failure(&self, work: &str, error: &Error) {
         self.tell(Event::Failed { work, error });
     }

@@ -1,27 +1,28 @@
-//! How many merges are open at once, of all stores that share threads: each has blocks of all its
-//! inputs in memory.
+//! Limits the open merges of all stores that share threads, since each open merge has blocks of all
+//! its inputs in memory.
 //! ```text
 //! a merge begins -> a lane is free? -yes-> it is open -> installed, failed or given up: free again
-//!                                 '--no-> writers wait for it? -yes-> it has one beyond the number
+//!                                 '--no-> writers wait for it? -yes-> it gets an extra lane
 //!                                                             '--no-> its store is called later
 //! ```
-//! Without it, threads would begin a merge of every store in turn, and go on with all of them.
+//! Without lanes, threads would begin a merge of every store in turn, and continue with all of
+//! them.
 //!
 //! Invariant: no store waits while a lane is free.
 
 use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::sync::{Arc, Mutex, lock};
 
-/// The lanes of all stores.
+/// The lanes that all stores share.
 pub(crate) struct MergeLanes(Mutex<State>);
 
 struct State {
-    /// Below 0: so many are beyond the number.
+    /// Negative: this many extra lanes are in use.
     free: isize,
     waiting: Vec<Arc<Workers>>,
 }
 
-/// One of them, until it is dropped.
+/// A lane that is held until it is dropped.
 pub(crate) struct Lane(Arc<MergeLanes>);
 
 impl MergeLanes {
@@ -30,13 +31,14 @@ impl MergeLanes {
         MergeLanes(Mutex::new(State { free: count, waiting: Vec::new() }))
     }
 
-    /// As many as the options of a store say that shares nothing.
+    /// Makes lanes for a store that shares nothing. Its options limit its merges.
     pub(crate) fn unlimited() -> Self {
         MergeLanes::new(usize::MAX)
     }
 
-    /// A lane for a merge of this store. None: it is called when one is free. Large merges of
-    /// others are no reason that its writers wait: then there is one.
+    /// Takes a lane for a merge of this store. None: no lane is free, and the store is called when
+    /// one is. If writers wait for the merge, it gets a lane in any case: large merges of other
+    /// stores must not block them.
     pub(crate) fn take(
         self: &Arc<Self>,
         workers: &Arc<Workers>,

@@ -1,7 +1,7 @@
 //! What a store gets from outside, and what several stores can share.
 //! ```text
 //! environment   storage, clock, listener, resources
-//! resources     cache, memory for writes, threads, rate of merges: of one store or of many
+//! resources     cache, write memory, threads, merge rate: of one store or of many
 //! ```
 
 pub(crate) mod environment;

@@ -1,33 +1,33 @@
-//! A rate limit that leaves some of the disk to readers: so many bytes in a second for merges.
+//! Limits merges to a number of bytes per second, which leaves some of the disk to readers.
 //! ```text
-//! merge step   spends what it has read
-//! flush        spends what it has written, and waits for nothing
-//! allowance    grows with time, up to a tenth of a second's; below zero a merge pauses
+//! merge step   spends the bytes that it has read
+//! flush        spends the bytes that it has written, and never waits
+//! allowance    grows with time, up to a tenth of a second's; below zero, merges pause
 //! ```
-//! Invariant: the limit delays no writer. Merges do not pause while writers are slowed down for
-//! them.
+//! Invariant: the limit delays no writer. Merges do not pause while writers are slowed down because
+//! of them.
 
 use std::time::Duration;
 
 use crate::sync::{Mutex, lock};
 
-/// The allowance that idle time saves up, in seconds of the rate: for so long a merge may go at
-/// full speed.
+/// The allowance that idle time accumulates, in seconds of the rate. A merge may run at full speed
+/// for this long.
 const SAVED_SECONDS: f64 = 0.1;
 
-/// Keeps merges to a rate.
+/// A rate limiter for merges.
 pub(crate) struct RateLimiter {
-    /// None: as fast as they can.
+    /// None: no limit.
     bytes_per_second: Option<f64>,
     account: Mutex<Account>,
 }
 
-/// What may be spent.
+/// The allowance.
 #[derive(Default)]
 struct Account {
-    /// In bytes. Negative: spent ahead of its time.
+    /// The allowance in bytes. Negative: spent in advance.
     allowance: f64,
-    /// Up to when time was credited.
+    /// The time up to which the allowance was credited.
     at: Duration,
 }
 
@@ -37,7 +37,7 @@ impl RateLimiter {
         RateLimiter { bytes_per_second, account: Mutex::new(Account::default()) }
     }
 
-    /// Takes bytes from the allowance, whether it has them or not.
+    /// Takes bytes from the allowance, even if that makes it negative.
     pub(crate) fn spend(&self, bytes: u64, now: Duration) {
         if let Some(rate) = self.bytes_per_second {
             let mut account = lock(&self.account);
@@ -46,7 +46,7 @@ impl RateLimiter {
         }
     }
 
-    /// The time until what was spent is paid for. None: it is.
+    /// Returns the time until the allowance is no longer negative. None: it is not.
     pub(crate) fn debt(&self, now: Duration) -> Option<Duration> {
         let rate = self.bytes_per_second?;
         let mut account = lock(&self.account);
@@ -57,8 +57,8 @@ impl RateLimiter {
 }
 
 impl Account {
-    /// A clock that goes back is taken as it is from then on: merges would else pause until it is
-    /// where it was.
+    /// Credits the time since the last call. If the clock has gone back, credit restarts from
+    /// there. Otherwise merges would pause until the clock is where it was.
     fn credit(&mut self, rate: f64, now: Duration) {
         let time = now.saturating_sub(self.at).as_secs_f64();
         self.allowance = (self.allowance + rate * time).min(rate * SAVED_SECONDS);

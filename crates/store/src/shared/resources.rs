@@ -1,9 +1,9 @@
-//! What several stores share: blocks in memory, memory for writes, threads, the rate of merges.
+//! Resources that several stores share: cached blocks, write memory, threads, the merge rate.
 //! ```text
 //! Environment::resources(&shared)  -->  store   one cache, one set of threads, ... for all of them
-//! none given                       -->  store   its own, as its options say
+//! no resources given               -->  store   its own, by its options
 //! ```
-//! Invariant: a store has all four from one place.
+//! Invariant: a store takes all of them from one place.
 
 use crate::entries::memtable::MemtableSize;
 use crate::error::{Error, Result};
@@ -16,26 +16,25 @@ use crate::shared::worker_pool::{PoolSize, WorkerPool};
 use crate::shared::write_memory::WriteMemory;
 use crate::sync::Arc;
 
-/// Merges that may be open for each thread that merges: small ones need not wait for large ones.
+/// Open merges per merging thread: small merges need not wait for large ones.
 const LANES_OF_A_THREAD: usize = 4;
 
-/// What stores may use together that share [`Resources`].
+/// Limits for all stores that share [`Resources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceOptions {
-    /// Memory for blocks that were read, of all stores. 0: none is kept. 32 MiB by default.
+    /// Memory for cached blocks of all stores. 0: no block is cached. Default: 32 MiB.
     pub block_cache_bytes: usize,
-    /// Memory for new entries before they become runs on disk, of all stores. Half of it is for
-    /// memtables that are written to; when they hold more, the largest is flushed. Writers are
-    /// slowed down while all hold more than all of it. At least 1 KiB; 64 MiB by default.
+    /// Memory for new entries of all stores before they become runs on disk. Half of it is for
+    /// active memtables: when these hold more, the largest is flushed. While all memtables hold
+    /// more than all of it, writers are slowed down. At least 1 KiB. Default: 64 MiB.
     pub write_memory_bytes: usize,
-    /// Threads that merge, 1 to 1024, 2 by default. Beside them, half as many flush, 2 at least,
-    /// and as many sync logs and remove files, 4 at least. At most four merges for each of them are
-    /// open at once, and those that writers wait for. Where more stores wait for syncs than there
-    /// are threads for it, [`SyncPolicy::Interval`](crate::SyncPolicy) is kept later.
+    /// Threads that merge, 1 to 1024. Half as many more flush, at least two. As many more sync logs
+    /// and remove files, at least four. At most four merges per merging thread are open at once,
+    /// plus those that writers wait for. If more stores need a sync than there are threads for it,
+    /// [`SyncPolicy::Interval`](crate::SyncPolicy) may be exceeded. Default: 2.
     pub merge_threads: usize,
-    /// Bytes that the merges of all stores may read in a second. None, the default: as fast as
-    /// they can.
+    /// Bytes per second that the merges of all stores may read. None: no limit. Default: none.
     pub merge_bytes_per_second: Option<u64>,
 }
 
@@ -50,7 +49,7 @@ impl Default for ResourceOptions {
     }
 }
 
-/// Setters, each of the field of its name.
+/// Setters, each for the field of its name.
 impl ResourceOptions {
     /// The defaults.
     pub fn new() -> Self {
@@ -97,14 +96,14 @@ impl ResourceOptions {
     }
 }
 
-/// What stores of this process share that are opened with it: a cache of blocks, memory for
-/// writes, threads, and the rate of merges. A clone is another handle of the same. It lives as
-/// long as a handle or an open store of it.
+/// Resources that stores of this process share if they are opened with them: a block cache, write
+/// memory, threads, and the merge rate. A clone is another handle of the same resources. They live
+/// until the last handle and the last open store are gone.
 ///
-/// Of the stores' options, `block_cache_bytes`, `merge_bytes_per_second` and the number of threads
-/// in `background` then say nothing. A store's `write_buffer_bytes` still bounds its own memtable.
-/// A [`Background::Stepped`] store has no threads all the same. Clocks of stores that share a rate
-/// should be the same.
+/// The stores' options `block_cache_bytes`, `merge_bytes_per_second` and the number of threads in
+/// `background` then have no effect. A store's `write_buffer_bytes` still limits its own memtable.
+/// A [`Background::Stepped`] store uses no threads even so. Stores that share a rate should have
+/// the same clock.
 ///
 /// ```
 /// use trommel::options::ResourceOptions;
@@ -136,13 +135,13 @@ struct Inner {
     rate_limiter: Arc<RateLimiter>,
 }
 
-/// What stores use now that share [`Resources`].
+/// The present use of shared [`Resources`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceStats {
-    /// Open stores that the threads work for; each key space that is open counts as one.
+    /// Open stores that the threads work for. Each open key space counts as one.
     pub stores: usize,
-    /// Threads. They begin when the first store is opened.
+    /// Threads. They start when the first store is opened.
     pub threads: usize,
     /// Memory of cached blocks, in bytes.
     pub cache_bytes: u64,
@@ -151,10 +150,10 @@ pub struct ResourceStats {
 }
 
 impl Resources {
-    /// Resources to share.
+    /// Makes resources to share.
     ///
     /// # Errors
-    /// `Option`: one of the options makes no sense.
+    /// `Option`: one of the options is invalid.
     pub fn new(options: ResourceOptions) -> Result<Resources> {
         options.check()?;
         let inner = Arc::new(Inner {
@@ -168,7 +167,7 @@ impl Resources {
         Ok(Resources { inner })
     }
 
-    /// What is used now. Of a forked child, which has none of it: nothing.
+    /// Returns the present use. In a forked child, which has no part in the resources, it is zero.
     pub fn stats(&self) -> ResourceStats {
         if self.inner.pool.is_forked() {
             return ResourceStats::default();
@@ -189,11 +188,11 @@ impl std::fmt::Debug for Resources {
     }
 }
 
-/// What one store uses, shared or its own.
+/// The resources of one store, shared or its own.
 #[derive(Clone)]
 pub(crate) struct StoreResources {
     pub(crate) cache: Arc<BlockCache>,
-    /// None: its own write buffer bounds it.
+    /// None: only the write buffer limits the store.
     pub(crate) memory: Option<Arc<WriteMemory>>,
     pub(crate) memtable_size: MemtableSize,
     pub(crate) pool: Arc<WorkerPool>,
@@ -202,10 +201,10 @@ pub(crate) struct StoreResources {
 }
 
 impl StoreResources {
-    /// Those that are shared, or a store's own; and its options, as they are with them.
+    /// Returns the shared resources, or a store's own, with the options adapted to them.
     ///
     /// # Errors
-    /// `Option`: what is shared was made before a fork, by the parent process.
+    /// `Option`: the shared resources were made before a fork, by the parent process.
     pub(crate) fn of(shared: Option<&Resources>, options: &Options) -> Result<(Self, Options)> {
         let Some(shared) = shared.map(|shared| &shared.inner) else {
             return Ok((StoreResources::own(options), options.clone()));
@@ -237,7 +236,7 @@ impl StoreResources {
         Ok((resources, options))
     }
 
-    /// As these, for another tree of the store.
+    /// Returns the same resources for another tree of the store.
     pub(crate) fn for_tree(self, options: &Options) -> Self {
         let memtable_size = MemtableSize::of_many(options.write_buffer_bytes);
         StoreResources { memtable_size, ..self }

@@ -1,18 +1,18 @@
 //! Threads that do the background work of one store, or of many.
 //! ```text
-//! store -call-> its task of that kind <- threads of that kind, round all stores
-//!               due: called, or its time is over -> one piece of work -> due again
-//!                                                                     -> due after a time
-//!                                                                     -> due when called
+//! store -call-> its task of that kind <- threads of that kind take turns over all stores
+//!               due: called, or its time came     -> one piece of work -> due again
+//!                                                                      -> due after a time
+//!                                                                      -> due when called
 //!                                                   a panic           -> due after a pause,
 //!                                                                        longer each time
 //! ```
-//! What panics is user code (`Storage`, `Clock`) or a mistake of ours. The thread goes on with
-//! other work meanwhile.
+//! A panic comes from user code (`Storage`, `Clock`) or from a bug of ours. Meanwhile, the thread
+//! continues with other work.
 //!
 //! Invariants: no work is done while the pool's lock is held. No call is lost: a task that is
-//! called while a thread is at it is looked at again. After `leave` no thread works for that store.
-//! A store that is not called, and waits for no time, costs nothing: no thread looks at it.
+//! called while a thread works on it is looked at again. After `leave` no thread works for the
+//! store. A store that is not called and waits for no time costs nothing: no thread looks at it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ use crate::sync::{
     wait_for,
 };
 
-/// Time after which failed work is tried again; doubled with each failure.
+/// The time after which failed work is tried again. Each failure doubles it.
 pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(50);
 pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 
@@ -35,14 +35,14 @@ pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 pub(crate) enum WorkKind {
     Flush,
     Merge,
-    /// Syncs the log in time, and removes files.
+    /// Syncs the log on time, and removes files.
     Keep,
 }
 
 const KINDS: [WorkKind; 3] = [WorkKind::Flush, WorkKind::Merge, WorkKind::Keep];
 
 impl WorkKind {
-    /// The name of its threads.
+    /// Returns the name of the threads for this kind.
     fn thread_name(self) -> &'static str {
         match self {
             WorkKind::Flush => "trommel-flush",
@@ -52,7 +52,7 @@ impl WorkKind {
     }
 }
 
-/// How many threads there are of each kind.
+/// The number of threads of each kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolSize {
     flush: usize,
@@ -61,13 +61,13 @@ pub(crate) struct PoolSize {
 }
 
 impl PoolSize {
-    /// One store flushes one memtable at a time.
+    /// A single store flushes one memtable at a time.
     pub(crate) fn of_one_store(merge: usize) -> Self {
         PoolSize { flush: 1, merge, keep: 1 }
     }
 
-    /// Of several stores, some wait for the disk while others go on. One alone, whose disk hangs,
-    /// holds one thread that flushes and one that keeps. Of keeping, most is waiting for syncs.
+    /// Of several stores, some wait for the disk while others continue. A store whose disk hangs
+    /// blocks one flushing and one keeping thread. Keeping threads mostly wait for syncs.
     pub(crate) fn of_many_stores(merge: usize) -> Self {
         PoolSize { flush: merge.div_ceil(2).max(2), merge, keep: merge.max(4) }
     }
@@ -86,14 +86,14 @@ pub(crate) trait Client: Send + Sync {
     /// Does one piece of work, if there is any.
     fn work(&self, kind: WorkKind) -> Next;
 
-    /// Work has panicked, and is done no more until `begin_anew`.
+    /// Notes that work has panicked. It pauses until `begin_anew`.
     fn note_panic(&self, kind: WorkKind);
 
-    /// Work is done again after a panic.
+    /// Notes that work resumes after a panic.
     fn begin_anew(&self);
 }
 
-/// When a task is looked at again.
+/// When to look at a task again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Now,
@@ -103,7 +103,7 @@ pub(crate) enum Next {
 }
 
 impl Next {
-    /// The sooner of this and a time from now.
+    /// Returns the sooner of this and `time` from now.
     pub(crate) fn at_latest(self, time: Option<Duration>) -> Next {
         match (self, time) {
             (Next::After(own), Some(time)) => Next::After(own.min(time)),
@@ -113,29 +113,29 @@ impl Next {
     }
 }
 
-/// The threads. When this is dropped, they end.
+/// A pool of threads. They end when it is dropped.
 pub(crate) struct WorkerPool {
     size: PoolSize,
     tasks: Arc<Tasks>,
     threads: Mutex<Threads>,
-    /// A child has none of the threads.
+    /// The process with the threads. A forked child has none of them.
     process: u32,
 }
 
 #[derive(Default)]
 struct Threads {
     handles: Vec<JoinHandle<()>>,
-    /// How many there are of each kind.
+    /// The number of threads of each kind.
     counts: [usize; 3],
 }
 
-/// What is to be done, for all stores.
+/// The work to be done, for all stores.
 #[derive(Default)]
 struct Tasks {
     state: Mutex<State>,
-    /// By kind: signalled when a task of it is called.
+    /// By kind: signalled when a task of the kind is called.
     called: [Condvar; 3],
-    /// Signalled when a thread has worked for a store that leaves.
+    /// Signalled when a thread stops working for a store that leaves.
     left: Condvar,
 }
 
@@ -145,7 +145,7 @@ struct State {
     next_id: u64,
     /// By kind.
     turns: [Turns; 3],
-    /// By kind: threads that sleep. To wake none costs a system call all the same.
+    /// By kind: sleeping threads. A wake-up costs a system call even if none sleeps.
     asleep: [usize; 3],
     is_ending: bool,
 }
@@ -158,24 +158,24 @@ struct Joined {
 
 /// The work of one kind for one store.
 struct Task {
-    /// How often it was called.
+    /// The number of calls.
     calls: u64,
-    /// The calls that the last look saw that found nothing to do. `NONE`: the last one found some.
+    /// The number of calls at the last look, if it found nothing to do. `NONE`: it found something.
     seen: u64,
     due: Option<Instant>,
-    /// The threads that are at it.
+    /// The threads that work on the task.
     threads: Vec<ThreadId>,
-    /// Some: it has panicked.
+    /// Some: the task has panicked.
     panics: Option<Box<Panics>>,
 }
 
-/// No number of calls.
+/// Not a number of calls.
 const NONE: u64 = u64::MAX;
 
 struct Panics {
-    /// The task is left alone until it is due.
+    /// The task is paused until it is due.
     is_paused: bool,
-    /// The last pause, and since when it has gone well.
+    /// The last pause, and the time when work resumed after it.
     pause: Duration,
     begun: Instant,
 }
@@ -189,7 +189,7 @@ struct Taken {
 }
 
 impl Joined {
-    /// Whether a thread may take a task now, and when it may later.
+    /// Returns whether a thread may take a task now, and when it may later.
     fn turn(&self, kind: WorkKind) -> (bool, Option<Instant>) {
         let task = &self.tasks[kind as usize];
         match !self.is_leaving && task.is_free(kind) {
@@ -204,7 +204,8 @@ impl Task {
         Task { calls: 0, seen: NONE, due: None, threads: Vec::new(), panics: None }
     }
 
-    /// Whether another thread may take it, once it is due. Merges alone are done by several.
+    /// Whether another thread may take the task once it is due. Only merges of one store run on
+    /// several threads.
     fn is_free(&self, kind: WorkKind) -> bool {
         kind == WorkKind::Merge || self.threads.is_empty()
     }
@@ -217,7 +218,7 @@ impl Task {
         self.panics.as_ref().is_some_and(|panics| panics.is_paused)
     }
 
-    /// A thread takes it. Whether it begins anew after a panic.
+    /// Notes that a thread takes the task. Returns whether it resumes after a panic.
     fn begin(&mut self, now: Instant) -> bool {
         self.threads.push(current().id());
         if self.due.is_some_and(|due| due <= now) {
@@ -230,7 +231,7 @@ impl Task {
         begins_anew
     }
 
-    /// The thread is done with it. None: it has panicked.
+    /// Notes that the thread is done with the task. `next` None: it has panicked.
     fn end(&mut self, calls: u64, next: Option<Next>, now: Instant) {
         let own = self.threads.iter().position(|thread| *thread == current().id());
         own.map(|place| self.threads.swap_remove(place));
@@ -250,20 +251,20 @@ impl Task {
                 panics.pause
             }
         };
-        // What is not due in the time that a clock can tell never is.
+        // A time beyond the clock's range never comes.
         let due = now.checked_add(time);
         self.due = self.due.into_iter().chain(due).min();
     }
 }
 
-/// The pause after a panic, from the last one and the time that went well since.
+/// Returns the pause after a panic, from the last pause and the time without panics since.
 fn pause_after(last: Duration, well: Duration) -> Duration {
     let doubled = if well > RETRY_LONGEST { RETRY_FIRST } else { 2 * last };
     doubled.clamp(RETRY_FIRST, RETRY_LONGEST)
 }
 
 impl State {
-    /// Takes a task that is due, of the client that has its turn or of the first behind it.
+    /// Takes a due task, of the client whose turn it is or of the first one after it.
     fn take(&mut self, kind: WorkKind) -> Option<Taken> {
         let now = now();
         let id = self.turns[kind as usize].next(now)?;
@@ -276,7 +277,7 @@ impl State {
         Some(taken)
     }
 
-    /// A task of a client has changed.
+    /// Updates the turns after a client's task has changed.
     fn changed(&mut self, id: u64, kind: WorkKind) {
         let turn = self.clients.get(&id).map_or((false, None), |joined| joined.turn(kind));
         self.turns[kind as usize].set(id, turn);
@@ -288,7 +289,7 @@ impl Tasks {
         lock(&self.state)
     }
 
-    /// The life of a thread.
+    /// The main loop of a thread.
     fn live(&self, kind: WorkKind) {
         while let Some(taken) = self.next(kind) {
             let Taken { id, client, calls, begins_anew } = taken;
@@ -296,18 +297,18 @@ impl Tasks {
                 client.begin_anew();
             }
             let worked = catch_unwind(AssertUnwindSafe(|| client.work(kind)));
-            // What was thrown may itself panic when it is dropped, as may what a client owns.
+            // Dropping the panic's payload may panic in turn, as may dropping what a client owns.
             let next = worked.map_err(std::mem::forget).ok();
             if next.is_none() {
                 client.note_panic(kind);
             }
-            // Its last handle does not go while the lock is held.
+            // The last handle must not be dropped while the lock is held.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(client))).map_err(std::mem::forget);
             self.end(id, kind, calls, next);
         }
     }
 
-    /// Waits for a task that is due. None: the thread is to end.
+    /// Waits for a due task. None: the thread must end.
     fn next(&self, kind: WorkKind) -> Option<Taken> {
         let mut state = self.state();
         loop {
@@ -340,7 +341,8 @@ impl Tasks {
                 self.left.notify_all();
             }
             state.changed(id, kind);
-            // Who sleeps without knowing of that time. This thread may go on with other work.
+            // Wakes a thread that sleeps without knowing of this time: this thread may take other
+            // work.
             if is_due_later && state.asleep[kind as usize] > 0 {
                 self.called[kind as usize].notify_one();
             }
@@ -353,14 +355,14 @@ impl Tasks {
         kinds.iter().for_each(|&kind| joined.tasks[kind as usize].calls += 1);
         kinds.iter().for_each(|&kind| state.changed(id, kind));
         let wakes = |kind: &&WorkKind| state.asleep[**kind as usize] > 0;
-        // Several threads may go on with the merges of one store.
+        // Several threads may work on the merges of one store.
         kinds.iter().filter(wakes).for_each(|&kind| match kind {
             WorkKind::Merge => self.called[kind as usize].notify_all(),
             _ => self.called[kind as usize].notify_one(),
         });
     }
 
-    /// Returns when no other thread works for this client any more.
+    /// Returns when no other thread works for the client.
     fn leave(&self, id: u64) {
         let mut state = self.state();
         let is_left = loop {
@@ -369,7 +371,7 @@ impl Tasks {
             KINDS.into_iter().for_each(|kind| state.changed(id, kind));
             let Some(joined) = state.clients.get(&id) else { return };
             let mut threads = joined.tasks.iter().flat_map(|task| &task.threads);
-            // A listener that closes its store would wait for itself.
+            // Otherwise a listener that closes its store would wait for itself.
             if threads.all(|thread| *thread == current().id()) {
                 break state.clients.remove(&id);
             }
@@ -382,13 +384,13 @@ impl Tasks {
 }
 
 impl WorkerPool {
-    /// The threads begin when the first client joins.
+    /// Makes a pool. Its threads start when the first client joins.
     pub(crate) fn new(size: PoolSize) -> Self {
         let (tasks, threads, process) = (Arc::default(), Mutex::default(), std::process::id());
         WorkerPool { size, tasks, threads, process }
     }
 
-    /// A place for a client that may join.
+    /// Reserves a place for a client that may join.
     pub(crate) fn place(&self, life: Arc<Life>) -> Workers {
         let mut state = self.tasks.state();
         state.next_id += 1;
@@ -398,7 +400,7 @@ impl WorkerPool {
     /// Begins to work for a client.
     ///
     /// # Errors
-    /// A thread cannot be had: it has not joined.
+    /// A thread could not be started. Then the client has not joined.
     pub(crate) fn join(&self, place: &Workers, client: Arc<dyn Client>) -> Result<()> {
         KINDS.into_iter().try_for_each(|kind| self.start_threads(kind))?;
         let tasks = KINDS.map(|_| Task::new());
@@ -408,7 +410,7 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// Starts the threads of a kind that do not run.
+    /// Starts the missing threads of a kind.
     fn start_threads(&self, kind: WorkKind) -> Result<()> {
         let mut threads = lock(&self.threads);
         while threads.counts[kind as usize] < self.size.of(kind) {
@@ -421,12 +423,12 @@ impl WorkerPool {
         Ok(())
     }
 
-    /// How many clients there are, and how many threads.
+    /// Returns the number of clients, and the number of threads.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.tasks.state().clients.len(), lock(&self.threads).handles.len())
     }
 
-    /// Whether this process is a child of the one that has the threads.
+    /// Whether this process is a forked child of the one with the threads.
     pub(crate) fn is_forked(&self) -> bool {
         std::process::id() != self.process
     }
@@ -434,7 +436,7 @@ impl WorkerPool {
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        // In a child a lock may be held for ever.
+        // In a child, the lock may be held for ever.
         if self.is_forked() {
             return;
         }
@@ -442,14 +444,14 @@ impl Drop for WorkerPool {
         self.tasks.called.iter().for_each(Condvar::notify_all);
         for thread in lock(&self.threads).handles.drain(..) {
             if thread.thread().id() != current().id() {
-                // A thread that panicked has said so itself.
+                // The panic of a thread was reported already.
                 let _ = thread.join();
             }
         }
     }
 }
 
-/// A store's place among the clients of a pool: by this it calls the threads.
+/// A store's place among the clients of a pool, through which it calls threads.
 pub(crate) struct Workers {
     tasks: Arc<Tasks>,
     id: u64,
@@ -457,22 +459,22 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Has threads look for work of these kinds. Does nothing where none works for the store: it is
-    /// stepped, or closed, or this process is a child.
+    /// Makes threads look for work of these kinds. Does nothing if no threads work for the store:
+    /// it is stepped, or closed, or this process is a forked child.
     pub(crate) fn call(&self, kinds: &[WorkKind]) {
         if !self.life.is_forked() {
             self.tasks.call(self.id, kinds);
         }
     }
 
-    /// Returns when no thread works for the store any more.
+    /// Returns when no thread works for the store.
     pub(crate) fn leave(&self) {
         self.tasks.leave(self.id);
     }
 }
 
 impl LastReader for Workers {
-    /// Its file can be removed.
+    /// The table's file can be removed now.
     fn is_gone(&self) {
         self.call(&[WorkKind::Keep]);
     }

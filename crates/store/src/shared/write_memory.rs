@@ -1,14 +1,14 @@
-//! Memory for writes that several stores share.
+//! A memory budget for writes that several stores share.
 //! ```text
-//! active memtables    more than half of it -> the largest is asked for: it is sealed, and flushed
-//! sealed ones         the other half, until they are flushed
+//! active memtables    more than half of it -> the largest is to be sealed and flushed
+//! sealed memtables    the other half, until they are flushed
 //! both                more than all of it  -> writers are slowed down
 //! ```
 //! Without it, each store fills its own write buffer, and a hundred stores fill a hundred.
 //!
-//! Invariants: what a store is counted with is what its memtables hold; nothing, once it has left.
-//! A write looks at no other store, but where it makes the memory fuller by a step: then at those
-//! whose memtables have entries. Each of these is a kibibyte at least, so that the steps are worth
+//! Invariants: a store counts with what its memtables hold, and with nothing once it has left. A
+//! write looks at other stores only when it moves the use up by a step, and then only at those
+//! whose memtables have entries. Each of these has at least a kibibyte, so that the look is worth
 //! it.
 
 use std::collections::BTreeMap;
@@ -17,34 +17,34 @@ use crate::cost::step;
 use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
-/// Steps of the memory at which the largest memtable is looked for.
+/// The number of steps of the memory at which the largest memtable is looked for.
 const STEPS: usize = 256;
 
-/// The memory, and the stores that share it. (A key space counts as a store.)
+/// The budget, and the stores that share it. (A key space counts as a store.)
 pub(crate) struct WriteMemory {
     bytes_max: usize,
-    /// Of all stores.
+    /// Bytes of all stores.
     active: AtomicUsize,
     sealed: AtomicUsize,
-    /// Of both, what those have that are stuck.
+    /// The part of both sums that belongs to stuck stores.
     stuck: AtomicUsize,
-    /// Those whose active memtables have something.
+    /// The stores whose active memtables have entries.
     writing: Mutex<BTreeMap<u64, Arc<StoreMemory>>>,
     joined: AtomicU64,
 }
 
-/// What one store has of it.
+/// The share of one store.
 pub(crate) struct StoreMemory {
     all: Arc<WriteMemory>,
     id: u64,
     workers: Arc<Workers>,
     active: AtomicUsize,
     sealed: AtomicUsize,
-    /// Its active memtable is to be sealed.
+    /// Whether its active memtable must be sealed.
     is_asked: AtomicBool,
-    /// Its flushes fail, or nobody makes them: the others are not slowed down for what it has.
+    /// Whether its flushes fail, or nobody runs them. Then other stores are not slowed down for it.
     is_stuck: AtomicBool,
-    /// What of it is counted as stuck.
+    /// The bytes that are counted as stuck.
     stuck: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ impl WriteMemory {
         WriteMemory { bytes_max, active, sealed, stuck, writing, joined }
     }
 
-    /// A store shares it from now on. `is_stepped`: no thread flushes it.
+    /// Adds a store that shares the budget. `is_stepped`: no thread flushes it.
     pub(crate) fn join(
         self: &Arc<Self>,
         workers: Arc<Workers>,
@@ -74,22 +74,23 @@ impl WriteMemory {
         })
     }
 
-    /// What all memtables hold.
+    /// Returns the bytes of all memtables.
     pub(crate) fn used_bytes(&self) -> usize {
         self.active.load(Ordering::Relaxed) + self.sealed.load(Ordering::Relaxed)
     }
 
-    /// Grows at half of the memory, and at each further step: who asks looks at many stores, so not
-    /// every write asks while stores cannot flush.
+    /// Returns the number of steps above half of the budget. A search looks at many stores, so not
+    /// every write must search while stores cannot flush.
     fn steps_over_half(&self, active: usize) -> usize {
         let (half, step) = (self.bytes_max / 2, self.bytes_max / STEPS + 1);
         if active <= half { 0 } else { (active - half).div_ceil(step) }
     }
 
-    /// Asks for the largest active memtables until the others hold at most half.
+    /// Requests sealing of the largest active memtables until the others hold at most half of the
+    /// budget.
     fn ask_for_largest(&self) {
         let writing = lock(&self.writing);
-        // Their writers go on meanwhile: each is looked at once.
+        // Writers continue meanwhile, so each store is looked at once.
         let left = writing.values().inspect(|_| step()).filter(|store| !store.asked());
         let mut left: Vec<(usize, &StoreMemory)> =
             left.map(|store| (store.active(), &**store)).collect();
@@ -110,12 +111,12 @@ impl StoreMemory {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// Whether the active memtable is to be sealed, though it is not full.
+    /// Whether the active memtable must be sealed although it is not full.
     pub(crate) fn asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed)
     }
 
-    /// Whether flushes fail.
+    /// Sets whether flushes fail.
     pub(crate) fn note_stuck(&self, is_stuck: bool) {
         self.is_stuck.store(is_stuck, Ordering::SeqCst);
         self.count_stuck();
@@ -125,7 +126,7 @@ impl StoreMemory {
         self.active.load(Ordering::SeqCst) + self.sealed.load(Ordering::SeqCst)
     }
 
-    /// Counts what it has as stuck, if it is. Called after each change of either.
+    /// Updates the bytes that are counted as stuck. Called after each change of either.
     #[inline]
     fn count_stuck(&self) {
         let bytes = || if self.is_stuck.load(Ordering::SeqCst) { self.used_bytes() } else { 0 };
@@ -133,14 +134,14 @@ impl StoreMemory {
             let now = bytes();
             let before = self.stuck.swap(now, Ordering::SeqCst);
             self.all.stuck.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
-            // Else another thread has changed it meanwhile, and its count may have come first.
+            // Otherwise another thread has changed it meanwhile, and its count may have come first.
             if bytes() == now {
                 return;
             }
         }
     }
 
-    /// The active memtable holds so much now. Requires: the caller is the store's writer.
+    /// Sets the bytes of the active memtable. Requires: the caller is the store's writer.
     pub(crate) fn note_active(self: &Arc<Self>, bytes: usize) {
         let before = self.active.swap(bytes, Ordering::SeqCst);
         self.note_changed(before, bytes);
@@ -155,7 +156,7 @@ impl StoreMemory {
         }
     }
 
-    /// The active memtable held, and holds, so much.
+    /// Adapts the list of writing stores to a change of the active memtable's bytes.
     fn note_changed(self: &Arc<Self>, before: usize, bytes: usize) {
         if before == 0 && bytes > 0 {
             lock(&self.all.writing).insert(self.id, Arc::clone(self));
@@ -168,30 +169,31 @@ impl StoreMemory {
         }
     }
 
-    /// A memtable of so much is sealed next, and may be flushed then. Requires: as above.
+    /// Notes that a memtable of this many bytes is about to be sealed, and may be flushed then.
+    /// Requires: the caller is the store's writer.
     pub(crate) fn note_sealed(self: &Arc<Self>, bytes: usize) {
         self.add_sealed(bytes);
         self.is_asked.store(false, Ordering::Relaxed);
         self.note_active(0);
     }
 
-    /// So much is in sealed memtables, beside what is known.
+    /// Adds bytes of sealed memtables.
     pub(crate) fn add_sealed(&self, bytes: usize) {
         self.sealed.fetch_add(bytes, Ordering::SeqCst);
         self.all.sealed.fetch_add(bytes, Ordering::Relaxed);
         self.count_stuck();
     }
 
-    /// A sealed memtable of so much was flushed.
+    /// Notes that a sealed memtable of this many bytes was flushed.
     pub(crate) fn note_flushed(&self, bytes: usize) {
-        // It may have been sealed before the store shared the memory.
+        // It may have been sealed before the store shared the budget.
         let bytes = bytes.min(self.sealed.load(Ordering::Relaxed));
         self.sealed.fetch_sub(bytes, Ordering::SeqCst);
         self.all.sealed.fetch_sub(bytes, Ordering::Relaxed);
         self.count_stuck();
     }
 
-    /// How much of the memory is used by this store and those whose flushes go on: 1 all of it.
+    /// Returns the use by this store and by those that are not stuck; 1 is the whole budget.
     pub(crate) fn fullness(&self) -> f64 {
         let (mut used, max) = (self.all.used_bytes(), self.all.bytes_max);
         if used > max {
@@ -202,7 +204,7 @@ impl StoreMemory {
         used as f64 / max as f64
     }
 
-    /// The store is closed. Requires: it has no writer, and no thread, any more.
+    /// Removes the share of a closed store. Requires: it has no writer and no thread any more.
     pub(crate) fn leave(self: &Arc<Self>) {
         self.note_active(0);
         self.note_flushed(self.sealed.load(Ordering::Relaxed));
@@ -256,7 +258,7 @@ mod tests {
         assert_eq!(asked(&stores), [true, false, false, true]);
     }
 
-    #[test] // With a thousand stores that could not flush, each put took 10 us more.
+    #[test] // With a thousand stores that could not flush, each put once took 10 us more.
     fn a_store_that_cannot_flush_is_asked_once_a_step() {
         let (memory, stores) = stores(256_000, 2);
         stores[0].note_active(200_000);
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!((memory.used_bytes(), writing), (20, vec![stores[1].id]));
     }
 
-    #[test] // A write beyond the memory looked at all of them.
+    #[test] // Once, a write beyond the budget looked at all stores.
     fn a_write_looks_at_no_other_store() {
         for count in [10, 1000] {
             let (memory, stores) = stores(1 << 20, count);
@@ -305,7 +307,7 @@ mod tests {
         }
     }
 
-    #[test] // They were slowed to a few hundred writes a second.
+    #[test] // Once, the other stores were slowed to a few hundred writes a second.
     fn others_are_not_slowed_down_for_a_store_that_is_stuck() {
         let (_, stores) = stores(1_000, 2);
         stores[0].note_active(3_000);

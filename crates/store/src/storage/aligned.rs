@@ -1,4 +1,4 @@
-//! Buffers and file ranges for direct transfers, which move whole sectors.
+//! Buffers and file ranges for direct I/O, which moves whole sectors.
 //! ```text
 //! file     |......|......|......|......|         | a multiple of the alignment
 //! wanted          .  [=====]    .
@@ -6,7 +6,7 @@
 //! ```
 //! Invariants: a window begins and ends at multiples of its alignment, and contains the wanted
 //! bytes. A buffer begins at a multiple of `MEMORY_ALIGN`, which is a multiple of every alignment
-//! that disks have.
+//! that disks require.
 
 use std::io;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use std::ops::Range;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::zeroed;
 
-/// Buffers for direct transfers begin at a multiple of this.
+/// Buffers for direct I/O begin at a multiple of this.
 const MEMORY_ALIGN: usize = 4096;
 
 /// A buffer at an aligned address.
@@ -30,7 +30,7 @@ impl Sectors {
         Sectors::of(vec![0; len + MEMORY_ALIGN - 1], len)
     }
 
-    /// The same. Fails if there is no memory for it.
+    /// Like `zeroed`, but fails if there is not enough memory.
     pub(crate) fn if_there_is_memory(len: usize) -> io::Result<Sectors> {
         Ok(Sectors::of(zeroed(len + MEMORY_ALIGN - 1)?, len))
     }
@@ -45,7 +45,7 @@ impl Sectors {
         &self.memory[self.start..self.start + self.len]
     }
 
-    /// A part of the bytes.
+    /// Returns a part of the bytes, without a copy.
     pub(crate) fn part(self, range: Range<usize>) -> ReadBuffer {
         assert!(range.end <= self.len, "{range:?} of {}", self.len);
         ReadBuffer::part(self.memory, self.start + range.start..self.start + range.end)
@@ -61,7 +61,7 @@ impl Sectors {
 pub(crate) struct Window {
     pub(crate) offset: u64,
     pub(crate) len: usize,
-    /// Where in the window the wanted bytes begin.
+    /// The offset of the wanted bytes in the window.
     pub(crate) skip: usize,
     /// The number of wanted bytes.
     pub(crate) wanted: usize,
@@ -69,8 +69,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The window around `wanted` bytes from `offset` on. Fails if no file can be that long.
-    /// Requires: the alignment is a power of two.
+    /// Returns the window around `wanted` bytes from `offset` on. Fails if no file can be that
+    /// long. Requires: the alignment is a power of two.
     pub(crate) fn around(offset: u64, wanted: usize, align: usize) -> io::Result<Window> {
         assert!(align.is_power_of_two() && align <= MEMORY_ALIGN, "alignment {align}");
         let skip = (offset % align as u64) as usize;
@@ -81,13 +81,13 @@ impl Window {
         Ok(Window { offset: offset - skip as u64, len, skip, wanted, align })
     }
 
-    /// Where in the window the wanted bytes are.
+    /// Returns the range of the wanted bytes in the window.
     pub(crate) fn range(&self) -> Range<usize> {
         self.skip..self.skip + self.wanted
     }
 
-    /// Where in the window to continue after the first `filled` bytes, at a multiple of the
-    /// alignment. None: all wanted bytes are there.
+    /// Returns where to continue in the window after the first `filled` bytes, at a multiple of the
+    /// alignment. None: all wanted bytes have arrived.
     pub(crate) fn rest(&self, filled: usize) -> Option<usize> {
         (filled < self.range().end).then(|| filled - filled % self.align)
     }

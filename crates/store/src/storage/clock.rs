@@ -1,4 +1,4 @@
-//! What time it is: for what takes long, and for what expires.
+//! Clocks: for durations, and for entries that expire.
 //!
 //! Invariant: `now` never goes back.
 
@@ -8,12 +8,12 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// A clock that never goes back.
 pub trait Clock: Send + Sync {
-    /// The time since a fixed moment in the past.
+    /// Returns the time since a fixed moment in the past.
     fn now(&self) -> Duration;
 
-    /// The time since the start of 1970, for entries that expire. It may go back if someone sets
-    /// the clock. Expired entries may then return, unless a merge has dropped them. A test's clock
-    /// may leave it at [`now`](Clock::now).
+    /// Returns the time since the start of 1970, for entries that expire. It may go back if someone
+    /// sets the clock. Expired entries may then reappear, unless a merge has dropped them. A test's
+    /// clock may keep the default, [`now`](Clock::now).
     fn since_epoch(&self) -> Duration {
         self.now()
     }
@@ -41,14 +41,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock for tests, which moves only when it is told to.
+/// A clock for tests, which moves only on request.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     nanoseconds: AtomicU64,
 }
 
 impl ManualClock {
-    /// Moves forward, at most to the last nanosecond that it can show.
+    /// Moves the clock forward, at most to the last nanosecond that it can show.
     pub fn advance(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let later = |now: u64| Some(now.saturating_add(time));
@@ -66,7 +66,7 @@ impl Clock for ManualClock {
 mod tests {
     use super::*;
 
-    #[test] // It began anew at 0.
+    #[test] // Once, it started again at 0.
     fn a_manual_clock_stays_at_its_last_moment() {
         let clock = ManualClock::default();
         clock.advance(Duration::from_secs(7));

@@ -6,7 +6,7 @@
 //! ```
 //! Invariants: only this file, those below it and `disk_*.rs` name `std::fs`. Nothing is buffered
 //! here: when an append returns, the kernel has the bytes. All systems have the same small
-//! interface, and the bytes on disk are the same on each.
+//! interface, and write the same bytes to disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -61,7 +61,7 @@ impl Append for DiskAppender {
         self.0.sync_data()
     }
 
-    /// The kernel has the bytes.
+    /// Does nothing, since the kernel has the bytes.
     fn publish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -71,8 +71,8 @@ impl Append for DiskAppender {
     }
 }
 
-/// Syncs a file that another thread appends to. Both share one open file: so the kernel reports a
-/// disk error to one of them.
+/// Syncs a file that another thread appends to. Both threads share one open file, so the kernel
+/// reports a disk error to one of them.
 impl Syncer for File {
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
@@ -95,7 +95,7 @@ impl ReadAt for DiskReader {
         system::read_exact_at(&self.0, buffer, offset)
     }
 
-    /// Into memory that nobody has written before: zeros would cost as much as what is read.
+    /// Reads into uninitialized memory: zeroing it would cost as much as the read.
     #[cfg(unix)]
     fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
         #[cfg(target_os = "linux")]

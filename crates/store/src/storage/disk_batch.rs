@@ -1,7 +1,7 @@
-//! Many reads of the disk at once: by a ring, by the thread pool, or one after the other.
+//! Many disk reads at once: by a ring, by the thread pool, or one after the other.
 //! ```text
 //! read_many -> this thread's queue -> all submitted -> all collected
-//!              created when it is first needed, then kept for the next call
+//!              made when first needed, then kept for the next call
 //! ```
 //! Invariants: a kept queue has no reads in flight. A queue whose caller panicked is dropped.
 
@@ -16,7 +16,7 @@ use crate::storage::traits::ReadAt;
 use crate::storage::traits::ReadAtWrapper;
 use crate::sync::Arc;
 
-/// How many reads of one call, or of one queue of reads ahead, are in flight at once.
+/// The most reads in flight, for one call or for one read-ahead queue.
 const DEPTH: usize = 64;
 
 thread_local! {
@@ -24,15 +24,16 @@ thread_local! {
     static QUEUES: [Cell<Option<KeptQueue>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
-/// A queue, and the process that it belongs to. A forked child has neither its threads nor its
-/// ring.
+/// A queue, and the process that it belongs to. A forked child has neither the queue's threads nor
+/// its ring.
 struct KeptQueue {
     queue: Box<dyn ReadQueue>,
     process: u32,
 }
 
 impl KeptQueue {
-    /// None: this process is a child. The child leaves alone what the queue shares with the parent.
+    /// None: this process is a forked child, which must not touch what the queue shares with its
+    /// parent.
     fn take(self) -> Option<Box<dyn ReadQueue>> {
         if self.process == std::process::id() {
             return Some(self.queue);
@@ -42,7 +43,7 @@ impl KeptQueue {
     }
 }
 
-/// What this process may use.
+/// Returns the kind of overlap that this process may use.
 pub(crate) fn granted(wanted: Overlap) -> Overlap {
     match wanted {
         Overlap::Ring if !ring_queue::is_allowed() => Overlap::Pool,
@@ -50,12 +51,12 @@ pub(crate) fn granted(wanted: Overlap) -> Overlap {
     }
 }
 
-/// A queue of reads, with at most `depth` of them in flight.
+/// Makes a queue of reads, with at most `depth` reads in flight.
 pub(crate) fn queue(overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
     match overlap {
         Overlap::Ring => match RingQueue::new(depth) {
             Ok(ring) => Box::new(ring),
-            // Perhaps too many rings or files are open.
+            // There may be too many rings or open files.
             Err(_) => Box::new(PoolQueue::new(depth)),
         },
         Overlap::Pool => Box::new(PoolQueue::new(depth)),
@@ -86,7 +87,7 @@ impl Overlapping {
     /// Calls `f` with this thread's queue.
     fn with_queue<T>(&self, f: impl FnOnce(&mut dyn ReadQueue) -> T) -> T {
         let place = usize::from(self.overlap == Overlap::Ring);
-        // A thread that is ending may have no queue to keep.
+        // A thread that is ending may be unable to keep a queue.
         let kept = QUEUES.try_with(|queues| queues[place].take()).ok().flatten();
         let mut queue =
             kept.and_then(KeptQueue::take).unwrap_or_else(|| queue(self.overlap, DEPTH));
@@ -110,8 +111,8 @@ impl ReadAtWrapper for Overlapping {
         }
     }
 
-    /// Reads ahead use the pool even where batches use a ring. Many files are read ahead, and each
-    /// ring would take a descriptor. Files in the system's cache are read ahead by the system.
+    /// Reads ahead use the pool even where batches use a ring: many files are read ahead, and each
+    /// ring would take a descriptor. For files in the system's cache, the system reads ahead.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         if self.direct { Box::new(PoolQueue::new(DEPTH)) } else { one_by_one() }
     }

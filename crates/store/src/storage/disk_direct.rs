@@ -1,4 +1,5 @@
-//! Files that are read and written past the cache of the operating system (`O_DIRECT` of Linux).
+//! Direct I/O: files that are read and written past the cache of the operating system (Linux's
+//! `O_DIRECT`).
 //! ```text
 //! read      window of whole sectors -> aligned buffer -> the wanted bytes of it
 //! append    [ whole sectors, direct ........ | less than a sector ]      the rest waits in memory
@@ -6,10 +7,10 @@
 //! behind    [ a full chunk ]  a thread of the pool writes it while the next one fills;
 //!                             at most one for each file
 //! ```
-//! Invariants: a direct transfer moves whole sectors between aligned buffers and aligned offsets. A
-//! file is as long as its synced bytes or their whole sectors, never longer: nothing is padded. The
-//! bytes on disk are those that a buffered writer would have written. After a failed write, in
-//! whichever thread, all later ones fail.
+//! Invariants: direct I/O moves whole sectors between aligned buffers and aligned offsets. A file
+//! is as long as its synced bytes or their whole sectors, never longer: nothing is padded. The
+//! bytes on disk are those that a buffered writer would write. After a failed write, in whichever
+//! thread, all later writes fail.
 
 use std::fs::File;
 use std::io;
@@ -23,10 +24,10 @@ use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{Append, RawFile, ReadAt};
 use crate::sync::Arc;
 
-/// The most bytes that one transfer moves.
+/// The most bytes in one transfer.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// A file for direct transfers, and the alignment that these need.
+/// A file for direct I/O, and the alignment that it needs.
 pub(crate) type DirectFile = (File, usize);
 
 /// Reads whole sectors.
@@ -76,8 +77,8 @@ impl ReadAt for DirectReader {
 /// Fills the wanted part of a window. `UnexpectedEof`: the file ends too early.
 fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result<()> {
     let mut filled = 0;
-    // A short read is the end of the file, or a partial read. Then reading continues at the last
-    // sector that was begun.
+    // A short read means the end of the file, or a partial read. In that case reading continues at
+    // the last sector that was begun.
     while let Some(at) = window.rest(filled) {
         let bytes = &mut sectors.bytes_mut()[at..window.len];
         let now = match system::read_at(file, bytes, window.offset + at as u64) {
@@ -92,26 +93,27 @@ fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result
     Ok(())
 }
 
-/// Writes whole sectors directly, and the rest at the next sync.
+/// Writes whole sectors directly, and the rest through the cache at the next sync.
 pub(crate) struct DirectWriter {
     direct: Arc<File>,
-    /// The same file, through the cache.
+    /// The same file, opened for buffered writes.
     buffered: File,
     align: usize,
     waiting: Sectors,
     waiting_len: usize,
-    /// How many bytes were written directly, or are being written: the offset of the waiting bytes.
+    /// The number of bytes written directly or in flight, which is the offset of the waiting bytes.
     written: u64,
-    /// The buffer that fills while a chunk is written. None: the chunk in flight has it, or chunks
+    /// The buffer that fills while a chunk is written. None: the chunk in flight uses it, or chunks
     /// are written one after the other.
     spare: Option<Sectors>,
-    /// A chunk that another thread writes.
+    /// The chunk that another thread is writing.
     under_way: Option<Receiver<(Sectors, io::Result<()>)>>,
     has_failed: bool,
 }
 
 impl DirectWriter {
-    /// Of a new file, which is open twice. `behind`: other threads write its chunks.
+    /// Makes a writer of a new file, which is opened twice. `behind`: other threads write its
+    /// chunks.
     pub(crate) fn new((direct, align): DirectFile, buffered: File, behind: bool) -> DirectWriter {
         DirectWriter {
             direct: Arc::new(direct),
@@ -142,7 +144,7 @@ impl DirectWriter {
         Ok(())
     }
 
-    /// Writes the whole sectors, and keeps the rest.
+    /// Writes the whole sectors and keeps the rest.
     fn write_sectors(&mut self) -> io::Result<()> {
         let whole = self.waiting_len - self.waiting_len % self.align;
         system::write_all_at(&self.direct, &self.waiting.bytes()[..whole], self.written)?;
@@ -152,7 +154,7 @@ impl DirectWriter {
         Ok(())
     }
 
-    /// Waits for the chunk that another thread writes.
+    /// Waits until the other thread has written its chunk.
     fn wait(&mut self) -> io::Result<()> {
         let Some(under_way) = self.under_way.take() else { return Ok(()) };
         let panicked = |_| io::Error::other("the thread that was to write it has panicked");
@@ -161,7 +163,8 @@ impl DirectWriter {
         written
     }
 
-    /// Runs an operation, unless one has failed before: then the content of the file is unknown.
+    /// Runs an operation unless an earlier one has failed: after a failure the content of the file
+    /// is unknown.
     fn unless_failed(&mut self, f: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         if self.has_failed {
             return Err(io::Error::other("an earlier write has failed"));
@@ -189,7 +192,7 @@ impl DirectWriter {
     fn finish(&mut self) -> io::Result<()> {
         self.wait()?;
         self.write_sectors()?;
-        // These bytes also stay in memory: later appends rewrite their sector from its start.
+        // These bytes also stay in memory, since later appends rewrite their sector from its start.
         let tail = &self.waiting.bytes()[..self.waiting_len];
         system::write_all_at(&self.buffered, tail, self.written)?;
         self.buffered.sync_data()

@@ -1,5 +1,5 @@
 //! An open folder of the operating system. Its files are reached through its handle, or by a path
-//! that cannot change its meaning.
+//! whose meaning cannot change.
 //!
 //! Invariant: a name is checked before the system sees it, so no call leaves the folder.
 
@@ -34,7 +34,7 @@ impl DiskFolder {
         self.0.create(name)
     }
 
-    /// Opens a file for direct transfers. None: they are impossible, or not wanted.
+    /// Opens a file for direct I/O. None: it is impossible or not wanted.
     pub(crate) fn open_direct(
         &self,
         name: &str,
@@ -67,7 +67,7 @@ impl Folder for DiskFolder {
             Ok(None) if access.mapped => Ok(Box::new(MappedAppender::new(buffered))),
             Ok(None) => Ok(Box::new(DiskAppender(Arc::new(buffered)))),
             Err(error) => {
-                // The name was free, so the file of that name is the one created here.
+                // The name was free, so this file is the one created here.
                 let _ = self.remove(name);
                 Err(error)
             }

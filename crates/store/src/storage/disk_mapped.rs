@@ -1,18 +1,18 @@
-//! A file that grows by small pieces, which are written through memory: a system call for each
-//! would cost several times what its bytes do.
+//! Appends small pieces to a file through mapped memory. A system call for each would cost several
+//! times as much as copying its bytes.
 //! ```text
 //! file      data ............. | zeros, allocated ahead |
 //! window              [ mapped ........................ ]      small pieces are copied here
 //! ```
-//! Long pieces are written by calls, and so is everything where the file cannot be mapped. Copied
-//! bytes are the kernel's, as written ones are: they outlive the process, and a sync of the file
-//! makes them durable. What a window shows was allocated before: a full disk is an error of the
-//! call that allocates, and that piece is written by a call. But a copy into a file that somebody
-//! has shortened, or whose file system has given up, raises SIGBUS, and ends the process: so it is
-//! an option.
+//! Long pieces are written by system calls, as is everything if the file cannot be mapped. Copied
+//! bytes belong to the kernel, as written ones do: they outlive the process, and a sync of the file
+//! makes them durable. A window covers only allocated space. If the disk is full, the allocating
+//! call fails, and the piece is written by a system call. But a copy raises SIGBUS, which ends the
+//! process, if somebody has shortened the file or its file system has failed. So mapping is
+//! optional.
 //!
 //! Invariants: a window lies within the file, which nobody else shortens. Behind the data there are
-//! zeros alone. They are cut off when the file is closed, by the process that made it.
+//! only zeros. They are cut off when the process that made the file closes it.
 
 use std::fs::File;
 use std::io;
@@ -25,19 +25,20 @@ use crate::storage::disk::system::write_all_at;
 use crate::storage::traits::{Append, Syncer};
 use crate::sync::Arc;
 
-/// Longer pieces cost less by a call: each page of a window costs a fault.
+/// Longer pieces are cheaper by system call, since each page of a window costs a page fault.
 const PIECE_MAX: usize = 2 << 10;
-/// The least and the most that is allocated at once: in between, as much as there is data.
+/// The least and the most bytes that are allocated at once. In between, it is about as much as the
+/// file has.
 const AHEAD: (u64, u64) = (128 << 10, 4 << 20);
-/// Mappings begin at pages. No page is larger, and a larger multiple will do.
+/// Mappings begin at pages. No page is larger than this, and a multiple of a page works, too.
 const PAGE: u64 = 64 << 10;
 
 /// A file that grows at its end.
 pub(crate) struct MappedAppender {
     file: Arc<File>,
-    /// Of the data.
+    /// Length of the data.
     len: u64,
-    /// Of the file.
+    /// Allocated length of the file.
     allocated: u64,
     window: Option<Window>,
     can_map: bool,
@@ -45,7 +46,7 @@ pub(crate) struct MappedAppender {
 }
 
 impl MappedAppender {
-    /// Of an empty file, open for reading and writing.
+    /// Makes an appender of an empty file that is open for reading and writing.
     pub(crate) fn new(file: File) -> MappedAppender {
         let can_map = linux::can_map(&file);
         let process = std::process::id();
@@ -59,7 +60,7 @@ impl MappedAppender {
         }
     }
 
-    /// Copies a piece into the window. False: there is none for it.
+    /// Copies a piece into the window. False: the piece is too long, or no window can be had.
     fn copy(&mut self, bytes: &[u8]) -> bool {
         if !self.can_map || bytes.len() > PIECE_MAX {
             return false;
@@ -71,14 +72,14 @@ impl MappedAppender {
         self.window.as_mut().is_some_and(|window| window.copy(self.len, bytes))
     }
 
-    /// To where the data ends.
+    /// Moves the window to the end of the data.
     fn move_window(&mut self) -> io::Result<()> {
         self.window = None;
         let start = self.len / PAGE * PAGE;
         let bytes = self.len.next_power_of_two().clamp(AHEAD.0, AHEAD.1);
         let allocate = || fallocate(&*self.file, FallocateFlags::empty(), start, bytes);
         if let Err(error) = retry_on_intr(allocate) {
-            // A part may be there, and take the last space of the disk.
+            // A partial allocation may remain, and take the last space on the disk.
             self.file.set_len(self.len)?;
             return Err(error.into());
         }
@@ -101,7 +102,7 @@ impl Append for MappedAppender {
         self.file.sync_data()
     }
 
-    /// The kernel has the bytes.
+    /// Does nothing, since the kernel has the bytes.
     fn publish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -114,9 +115,9 @@ impl Append for MappedAppender {
 impl Drop for MappedAppender {
     fn drop(&mut self) {
         self.window = None;
-        // A forked child has a copy of this, and the file goes on to grow.
+        // A forked child has a copy of this value, while the parent's file continues to grow.
         if self.allocated > self.len && self.process == std::process::id() {
-            // If that fails, zeros stay, as after a crash.
+            // If this fails, zeros remain, as after a crash.
             let _ = self.file.set_len(self.len);
         }
     }
@@ -134,7 +135,7 @@ mod window {
     /// A part of a file in memory.
     pub(super) struct Window {
         memory: NonNull<c_void>,
-        /// Where it begins in the file.
+        /// Its offset in the file.
         start: u64,
         len: usize,
     }
@@ -153,7 +154,7 @@ mod window {
             Ok(Window { memory, start, len })
         }
 
-        /// Copies bytes to a place of the file. False: it does not show all of that place.
+        /// Copies bytes to an offset of the file. False: the window does not cover all of it.
         pub(super) fn copy(&mut self, at: u64, bytes: &[u8]) -> bool {
             let Some(at) = at.checked_sub(self.start) else { return false };
             if at > self.len as u64 || bytes.len() > self.len - at as usize {
@@ -179,7 +180,7 @@ mod window {
     }
 }
 
-/// Miri maps no files.
+/// Miri cannot map files.
 #[cfg(miri)]
 mod window {
     use std::fs::File;

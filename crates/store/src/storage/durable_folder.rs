@@ -1,9 +1,9 @@
-//! Folders that a power cut does not take away.
+//! Creates folders that survive a power cut.
 //! ```text
-//! create "a/b/c"   a, a/b, a/b/c           a name is durable once the folder that has it is synced
+//! create "a/b/c"   a, a/b, a/b/c           a name is durable once its parent folder is synced
 //! sync             ., a, a/b
 //! ```
-//! Invariant: a store is begun, or copied, in a folder whose name is durable.
+//! Invariant: a store is created, or copied, in a folder whose name is durable.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -22,20 +22,19 @@ pub(crate) fn create_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates a folder and its parents where they are not there, and makes all their names durable:
-/// also those of a creator that was killed, or has failed, before they were.
+/// Creates missing folders of a path, and makes all their names durable. That includes folders
+/// whose creator was killed, or failed, before it did so.
 pub(crate) fn ensure_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     create_folder(storage, dir)?;
     sync_parents(storage, dir)
 }
 
-/// Makes the names of a folder and of its parents durable: their creator may have been killed
-/// before it did.
+/// Makes the names of a folder and of its parents durable. Their creator may have been killed
+/// before it did so.
 pub(crate) fn sync_parents(storage: &dyn Storage, dir: &Path) -> Result<()> {
     for parent in dir.ancestors().filter_map(parent_of) {
         match storage.sync_dir(parent) {
-            // A process that may not read a folder, or not change it, has not just created a name
-            // in it.
+            // A process that may not read or change a folder has not just created a name in it.
             Err(error) if cannot_have_changed(&error) => {}
             synced => synced.map_err(Error::io(parent))?,
         }
@@ -48,7 +47,7 @@ fn cannot_have_changed(error: &std::io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported)
 }
 
-/// The folder that contains this one. None: there is none.
+/// Returns the folder that contains this one. None: there is none.
 fn parent_of(dir: &Path) -> Option<&Path> {
     let parent = dir.parent()?;
     Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })

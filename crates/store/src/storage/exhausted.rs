@@ -1,5 +1,5 @@
-//! What happens when the process or the system runs out of descriptors: files of tables are closed,
-//! and the operation is retried.
+//! Frees descriptors when the process or the system runs out of them: closes table files, and
+//! retries the operation.
 //! ```text
 //! open, create, ...  -EMFILE-> close a quarter of the idle files of each store -> again
 //!                                '-- none is idle: the error
@@ -17,31 +17,32 @@ use crate::storage::disk::system::open_files_max;
 use crate::storage::open_files::OpenFiles;
 use crate::sync::{Arc, Weak};
 
-/// Others may take the descriptors that were closed for this operation.
+/// Other threads may take the descriptors that were freed for this operation.
 const ATTEMPTS_MAX: usize = 64;
-/// No thread holds the list of stores for long.
+/// Attempts to lock the list of stores, which no thread holds for long.
 const LOOKS_MAX: usize = 10_000;
 
 /// The open files of all stores of the process.
 static STORES: Mutex<Vec<Weak<OpenFiles>>> = Mutex::new(Vec::new());
 
-/// How many table files a store may have open by default: half of what the process may. The other
-/// half is left for logs, the manifest, rings, new tables, other stores and the rest of the
+/// Returns how many table files a store may have open by default: half of the process's limit. The
+/// other half is for logs, the manifest, rings, new tables, other stores and the rest of the
 /// program.
 pub(crate) fn share_of_process() -> usize {
     usize::try_from(open_files_max() / 2).unwrap_or(usize::MAX)
 }
 
-/// Has this store close files when another one needs descriptors.
+/// Registers a store that closes files when another one needs descriptors.
 pub(crate) fn join(files: &Arc<OpenFiles>) {
-    // A store that is not in the list closes no files for others. It still has its own limit.
+    // A store that is not in the list closes no files for others, but still has its own limit.
     if let Some(mut stores) = stores() {
         stores.retain(|store| store.strong_count() > 0);
         stores.push(Arc::downgrade(files));
     }
 }
 
-/// The list of stores. None: it stays locked in a process that was forked while a thread held it.
+/// Locks the list of stores. None: the lock stays held in a child that was forked while a thread
+/// held it.
 fn stores() -> Option<MutexGuard<'static, Vec<Weak<OpenFiles>>>> {
     for _ in 0..LOOKS_MAX {
         match STORES.try_lock() {
@@ -64,10 +65,10 @@ pub(crate) fn with_room<T>(mut f: impl FnMut() -> io::Result<T>) -> io::Result<T
     f()
 }
 
-/// Closes files of all stores. False: all open files are being read.
+/// Closes idle files of all stores. False: all open files are being read.
 fn close_idle() -> bool {
     let Some(stores) = stores().map(|stores| stores.clone()) else { return false };
     let stores: Vec<_> = stores.iter().filter_map(Weak::upgrade).collect();
-    // Every store closes files, so this is no `any`.
+    // Every store must close files, so this is no `any`.
     stores.iter().filter(|store| store.close_idle()).count() > 0
 }

@@ -1,17 +1,17 @@
-//! A number that reads 0 in every forked child: the kernel wipes the page that it lies in.
+//! A number that reads as 0 in every forked child, since the kernel wipes its memory page.
 //! ```text
 //! process   page [ 2 ....... ]  -- fork -->  child   page [ 0 ....... ]
 //! ```
-//! One load tells a child from its parent, without a system call and without a fork handler. Linux
-//! before 4.14 and macOS cannot wipe pages. There the number is marked, and a reader that sees the
-//! mark compares process ids.
+//! One load tells a child from its parent, without a system call or a fork handler. Linux before
+//! 4.14 and macOS cannot wipe pages. There the number is marked, and a reader that sees the mark
+//! compares process ids.
 //!
 //! Invariant: the page belongs to this value alone. It is mapped as long as the value lives, and
 //! nothing else points into it.
 
 use crate::sync::Ordering;
 
-/// Set in the number where the kernel cannot wipe its page.
+/// The mark of a number whose page the kernel cannot wipe.
 const UNWIPED: usize = 1 << (usize::BITS - 1);
 
 /// A number below 2^31. 0: this process is a child of the one that created it.
@@ -30,8 +30,8 @@ impl ForkWord {
         word
     }
 
-    /// Whether it is `value`, which is not 0. This look is cheap: it may say no where the kernel
-    /// cannot wipe pages.
+    /// Whether the number is `value`, which is not 0. This check is cheap, but may say no where the
+    /// kernel cannot wipe pages.
     #[inline]
     pub(crate) fn is_surely(&self, value: usize) -> bool {
         self.page.word().load(Ordering::Acquire) == value
@@ -122,7 +122,7 @@ mod page {
     }
 }
 
-/// Models, Miri and Windows never fork. Other systems fork, and wipe no page.
+/// Models, Miri and Windows never fork. Other systems fork, but cannot wipe pages.
 #[cfg(any(not(target_os = "linux"), loom, shuttle, miri))]
 mod page {
     use crate::sync::AtomicUsize;

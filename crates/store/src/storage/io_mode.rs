@@ -1,10 +1,10 @@
-//! How table files move between disk and memory: what the options ask for, and what a storage
+//! How table files move between disk and memory: what the options request, and what a storage
 //! grants.
 //! ```text
 //! tables        Options.direct --wanted--> Folder::grant --granted--> open_with, create_with
 //! other files   open, create: through the cache
 //! ```
-//! Invariants: a store asks once, when it is opened, and is granted no more than it wanted. The
+//! Invariants: a store asks once, when it is opened, and is granted no more than it requested. The
 //! bytes on disk are the same in every mode.
 
 use std::fmt;
@@ -12,25 +12,25 @@ use std::str::FromStr;
 
 use crate::storage::traits::Folder;
 
-/// Which transfers bypass the cache of the operating system (`O_DIRECT`). Where the file system
-/// cannot do that, they use the cache, and [`Stats::io`](crate::stats::Stats::io) says so. The log
-/// and the manifest always use the cache.
+/// Which I/O bypasses the cache of the operating system (`O_DIRECT`). If the file system cannot do
+/// that, the cache is used, and [`Stats::io`](crate::stats::Stats::io) says so. The log and the
+/// manifest always use the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectIo {
-    /// All reads of table blocks. Then only the block cache keeps blocks: give it the memory.
+    /// All reads of table blocks. Then only the block cache keeps blocks, so give it the memory.
     pub reads: bool,
     /// Tables that flushes and [`Db::ingest`](crate::Keyspace::ingest) write.
     pub flushes: bool,
-    /// Tables that merges write. Then they evict nothing from the cache of the operating system.
+    /// Tables that merges write. They then evict nothing from the cache of the operating system.
     pub merges: bool,
 }
 
 impl DirectIo {
-    /// All of them.
+    /// Everything bypasses the cache.
     pub const ALL: DirectIo = DirectIo { reads: true, flushes: true, merges: true };
 }
 
-/// `none`, `all`, or names with commas between them.
+/// Writes `none`, `all`, or names separated by commas.
 impl fmt::Display for DirectIo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == DirectIo::ALL {
@@ -45,7 +45,7 @@ impl fmt::Display for DirectIo {
 }
 
 impl FromStr for DirectIo {
-    /// What there is.
+    /// A text that lists the known names.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -77,8 +77,8 @@ pub struct Access {
     pub direct: bool,
     /// How reads of the file overlap.
     pub overlap: Overlap,
-    /// Whether small pieces are appended through memory, without a system call for each. The file
-    /// may end in zeros until it is closed.
+    /// Whether small pieces are appended through mapped memory, without a system call for each. The
+    /// file may end in zeros until it is closed.
     pub mapped: bool,
 }
 
@@ -86,8 +86,8 @@ pub struct Access {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Overlap {
-    /// `io_uring`: the kernel runs them (io_uring), with a ring for each thread that needs one. A
-    /// process that may not have rings uses the pool.
+    /// `io_uring`: the kernel runs them, with a ring for each thread that needs one. A process that
+    /// may not have rings uses the pool.
     Ring,
     /// `pool`: the threads of a pool run them.
     Pool,
@@ -100,7 +100,7 @@ impl Overlap {
     /// Every mode.
     pub const ALL: [Overlap; 3] = [Overlap::Ring, Overlap::Pool, Overlap::OneByOne];
 
-    /// The name that people write.
+    /// Returns the name as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Overlap::Ring => "io_uring",
@@ -117,7 +117,7 @@ impl fmt::Display for Overlap {
 }
 
 impl FromStr for Overlap {
-    /// What there is.
+    /// A text that lists the known modes.
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -128,8 +128,7 @@ impl FromStr for Overlap {
     }
 }
 
-/// How the tables of a store are read and written: what the options ask for, as far as the storage
-/// grants it.
+/// How the tables of a store are read and written: what the options request and the storage grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoStats {
@@ -140,7 +139,7 @@ pub struct IoStats {
 }
 
 impl IoStats {
-    /// Asks what files beside this one can have. Requires: the file exists.
+    /// Asks which I/O files beside this one can have. Requires: the file exists.
     pub(crate) fn granted(folder: &dyn Folder, beside: &str, wanted: IoStats) -> IoStats {
         let direct = wanted.direct != DirectIo::default();
         let granted =
@@ -153,17 +152,17 @@ impl IoStats {
         Access { direct, overlap: self.overlap, mapped: false }
     }
 
-    /// How tables are read.
+    /// Returns the access for reading tables.
     pub(crate) fn reads(&self) -> Access {
         self.of(self.direct.reads)
     }
 
-    /// How a flush writes a run, and anything else that makes one of new entries.
+    /// Returns the access for writing runs of new entries: flushes, and anything like them.
     pub(crate) fn flushes(&self) -> Access {
         self.of(self.direct.flushes)
     }
 
-    /// How a merge writes a run.
+    /// Returns the access for writing runs in merges.
     pub(crate) fn merges(&self) -> Access {
         self.of(self.direct.merges)
     }

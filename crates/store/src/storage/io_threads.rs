@@ -1,4 +1,4 @@
-//! Threads that wait for the disk on behalf of others.
+//! A pool of threads that wait for the disk on behalf of others.
 //! ```text
 //! spawn(job) -> [ . . . . ] -> thread: job()      one list for the process, THREADS_MAX threads
 //! ```
@@ -6,7 +6,7 @@
 //! own pool.
 //!
 //! Invariants: each job is run or dropped exactly once, even if its thread panics. Threads are
-//! created when a job finds none idle, and they stay.
+//! created when a job finds none idle, and then stay.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-/// As many as a modern disk serves well at once, and few enough for a small machine.
+/// As many as a modern disk serves well at once, but few enough for a small machine.
 pub(crate) const THREADS_MAX: usize = 32;
 
 /// The pool of this process, or of the process that it was forked from.
@@ -34,16 +34,16 @@ struct Pool {
 struct PoolState {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// The threads that wait for a job.
+    /// The number of threads that wait for a job.
     idle: usize,
 }
 
-/// Has a thread of the pool run a job. A job that panics is dropped halfway.
+/// Runs a job on a thread of the pool. A job that panics is dropped halfway.
 pub(crate) fn spawn(job: impl FnOnce() + Send + 'static) {
     this_process().push(Box::new(job));
 }
 
-/// The pool of this process.
+/// Returns the pool of this process.
 fn this_process() -> Arc<Pool> {
     let process = std::process::id();
     loop {
@@ -58,13 +58,14 @@ fn this_process() -> Arc<Pool> {
     }
 }
 
-/// A thread that waits for a job that panics sees that it was dropped. The thread continues.
+/// Runs a job. If it panics, whoever waits for it sees that it was dropped, and the thread
+/// continues.
 fn run(job: Job) {
     let _ = catch_unwind(AssertUnwindSafe(job));
 }
 
 impl Pool {
-    /// Nothing that can panic runs while the lock is held.
+    /// Locks the state. Nothing that can panic runs under the lock.
     fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,7 +93,7 @@ impl Pool {
         }
         let mut state = self.lock();
         state.threads -= 1;
-        // If there is no thread at all, the caller runs the job.
+        // If there is no thread at all, the caller runs the jobs.
         let jobs =
             if state.threads == 0 { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
         drop(state);

@@ -23,7 +23,7 @@ use crate::storage::read_queue::{ReadBuffer, Request};
 
 /// The most bytes that one entry reads. A longer read continues when these have arrived.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
-/// How often in a row the kernel may reject entries for now.
+/// How often in a row the kernel may reject entries temporarily.
 const REFUSALS_MAX: u32 = 1000;
 
 /// Reads in flight.
@@ -31,10 +31,10 @@ pub(crate) struct Ring {
     kernel: Kernel,
     slots: Box<[Option<Flight>]>,
     free: Vec<usize>,
-    /// Entries that were not submitted yet.
+    /// Entries that are not submitted yet.
     unsubmitted: usize,
     refusals: u32,
-    /// A forked child shares the ring's memory with this process, which alone may use it.
+    /// The process that may use the ring. A forked child shares the ring's memory with it.
     process: u32,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn is_allowed() -> bool {
     true
 }
 
-/// The kernel's side of a ring. Miri has another one: it runs no system calls.
+/// The kernel's side of a ring. Under Miri, which runs no system calls, a fake replaces it.
 #[cfg(not(miri))]
 struct Kernel(IoUring);
 
@@ -87,12 +87,13 @@ impl Kernel {
         pushed.expect("the ring has an entry for each slot");
     }
 
-    /// Submits the entries, and returns their number when so many reads may have completed.
+    /// Submits the entries, and waits until `wanted` reads may have completed. Returns the number
+    /// submitted.
     fn submit_and_wait(&mut self, wanted: usize) -> io::Result<usize> {
         self.0.submit_and_wait(wanted)
     }
 
-    /// The slot of a completed read, and its result.
+    /// Returns the slot of a completed read, and its result.
     fn next_completion(&mut self) -> Option<(usize, i32)> {
         let completion = self.0.completion().next()?;
         Some((completion.user_data() as usize, completion.result()))
@@ -100,7 +101,7 @@ impl Kernel {
 }
 
 impl Ring {
-    /// A ring for at most `depth` reads at once. An error: this process may not have one now.
+    /// Makes a ring for at most `depth` reads at once. Fails if this process may not have one now.
     pub(crate) fn new(depth: usize) -> io::Result<Ring> {
         let depth = depth.clamp(1, 4096);
         let kernel = Kernel::new(depth as u32)?;
@@ -113,12 +114,12 @@ impl Ring {
         !self.free.is_empty()
     }
 
-    /// Reads that were begun and not collected yet.
+    /// Returns the number of reads that were begun and not collected yet.
     pub(crate) fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Reads that were not submitted yet.
+    /// Returns the number of reads that were not submitted yet.
     pub(crate) fn unsubmitted(&self) -> usize {
         self.unsubmitted
     }
@@ -148,8 +149,8 @@ impl Ring {
         self.unsubmitted += 1;
     }
 
-    /// Submits the entries. If `wait`, returns when a read may have completed. An error: the ring
-    /// is unusable.
+    /// Submits the entries. If `wait`, returns when a read may have completed. After an error the
+    /// ring is unusable.
     pub(crate) fn enter(&mut self, wait: bool) -> io::Result<()> {
         match self.kernel.submit_and_wait(usize::from(wait)) {
             Ok(count) => {
@@ -167,7 +168,7 @@ impl Ring {
         }
     }
 
-    /// A completed read, if there is one.
+    /// Returns a completed read, if there is one.
     pub(crate) fn take_done(&mut self) -> Option<(Request, io::Result<ReadBuffer>)> {
         loop {
             let (slot, result) = self.kernel.next_completion()?;
@@ -185,8 +186,8 @@ impl Ring {
         }
     }
 
-    /// Gives up a ring that failed, and returns its requests. Their memory is leaked, since the
-    /// kernel may still write to it.
+    /// Gives up a failed ring, and returns its requests. Their memory is leaked, since the kernel
+    /// may still write to it.
     pub(crate) fn abandon(&mut self) -> Vec<Request> {
         let flights = self.slots.iter_mut().filter_map(Option::take);
         let requests = flights.map(|flight| {
@@ -223,7 +224,7 @@ fn is_for_now(error: &io::Error) -> bool {
     matches!(code, Some(Errno::AGAIN | Errno::BUSY | Errno::CANCELED))
 }
 
-/// What follows a completion.
+/// What to do after a completion.
 enum ReadStep {
     /// The rest of the window, from here on, must be read.
     Read(usize),
@@ -270,7 +271,7 @@ mod tests {
         Flight { request, window, sectors: Sectors::zeroed(window.len), filled: 0 }
     }
 
-    /// What `complete` says to each of some results, until the read is done.
+    /// Returns what `complete` says to each of these results, until the read is done.
     fn course(results: &[i32]) -> Vec<String> {
         let mut flight = flight(700, 1000);
         let says = |next| match next {

@@ -1,11 +1,11 @@
-//! The kernel's side of a ring, for Miri, which runs no system calls. The bytes of its file follow
+//! The kernel's side of a ring, for Miri, which runs no system calls. The bytes of a file follow
 //! from their offsets.
 //! ```text
 //! push -> pushed -> enter: in flight -> the entry's memory is written repeatedly -> completion
 //! ```
-//! Invariants: it does everything that the kernel may do. Until an entry completes, and while the
-//! ring lives, it writes any bytes to the entry's memory by its pointer. Entries complete in any
-//! order, in parts, or with an error.
+//! Invariants: the fake does everything that the kernel may do. Until an entry completes, and while
+//! the ring lives, it writes any bytes to the entry's memory through its pointer. Entries complete
+//! in any order, in parts, or with an error.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,8 +19,7 @@ const SECTOR: u64 = 4096;
 /// How many adjacent bytes of a file are equal, so that few steps write many bytes.
 const STRETCH: u64 = 61;
 
-/// The content of every file from `offset` on: ranges of `0..len`, each with the byte that fills
-/// it.
+/// Returns the content of every file from `offset` on: ranges of `0..len`, each with its byte.
 fn stretches(offset: u64, len: usize) -> impl Iterator<Item = (Range<usize>, u8)> {
     let numbers = offset / STRETCH..(offset + len as u64).div_ceil(STRETCH);
     let from = move |number: u64| (number * STRETCH).saturating_sub(offset) as usize;
@@ -36,7 +35,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Writes bytes that were not asked for.
+    /// Writes bytes that nobody requested.
     fn scribble(&self) {
         // SAFETY: the caller that pushed the entry has promised that its memory may be written.
         unsafe { self.memory.write_bytes(0xa5, self.len) };
@@ -58,7 +57,7 @@ pub(crate) struct Kernel {
     entries: usize,
     pushed: Vec<Entry>,
     under_way: Vec<Entry>,
-    /// Slots, and results.
+    /// Slots and results.
     done: VecDeque<(usize, i32)>,
     random: u64,
 }
@@ -72,7 +71,7 @@ impl Kernel {
         Ok(Kernel { entries, pushed: Vec::new(), under_way: Vec::new(), done, random: 1 })
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     fn draw(&mut self, end: usize) -> usize {
         self.random = self.random.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
         (self.random >> 33) as usize % end
@@ -82,7 +81,7 @@ impl Kernel {
         self.done.pop_front()
     }
 
-    /// All files are alike.
+    /// Queues an entry. All files have the same content.
     ///
     /// # Safety
     /// The memory may be written, and nothing else touches it, until the slot's completion is seen.
@@ -141,7 +140,7 @@ pub(crate) mod tests {
     use crate::storage::traits::{RawFile, ReadAt};
     use crate::sync::Arc;
 
-    /// A descriptor, whichever, and an alignment.
+    /// Any descriptor, and an alignment.
     struct File(io::Stdin, usize);
 
     impl ReadAt for File {
@@ -166,7 +165,7 @@ pub(crate) mod tests {
         Arc::new(File(io::stdin(), 512))
     }
 
-    /// The n-th read: its place, and how long it is. The last ones end behind the file.
+    /// Returns the offset and length of the n-th read. The last reads end behind the file.
     fn place(tag: u64) -> (u64, usize) {
         (tag * 1009, (tag * 379 % 9000) as usize)
     }
@@ -195,7 +194,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// All that is left, in the order of tags. What was read lives on until then.
+    /// Collects all remaining reads, and returns their tags in order. All results stay in memory
+    /// until then.
     fn collect(queue: &mut RingQueue) -> Vec<u64> {
         let all: Vec<Completed> = std::iter::from_fn(|| queue.collect(true)).collect();
         all.iter().for_each(check);
@@ -228,7 +228,7 @@ pub(crate) mod tests {
         }
     }
 
-    #[test] // The memory of reads under way is leaked: the ring writes to it when it is dropped.
+    #[test] // The memory of reads in flight is leaked: the ring writes to it when it is dropped.
     fn a_ring_that_fails_leaves_its_memory_to_the_kernel() {
         let mut queue = RingQueue::new(16).unwrap();
         submit(&mut queue, 0..40);

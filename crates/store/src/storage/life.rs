@@ -4,8 +4,9 @@
 //!    \------------------+------------------------------------/------> 0, in every forked child
 //! ```
 //! Reads check the state once, after they have pinned a version. So a reader that sees the empty
-//! version of a closed store also sees that it is closed. Writes check it under the writer's lock,
-//! which closing takes. All other calls that touch files are counted, and closing waits for them.
+//! version of a closed store also sees that the store is closed. Writes check it under the writer's
+//! lock, which closing takes. All other calls that touch files are counted, and closing waits for
+//! them.
 //!
 //! Invariant: in a closed store, or in a child, nothing opens, creates, writes, removes or unlocks
 //! a file.
@@ -33,12 +34,12 @@ pub(crate) struct Life {
 #[derive(Default)]
 struct Calls {
     under_way: usize,
-    /// The store is closed, and its lock is released.
+    /// Whether the store is closed, and its lock is released.
     have_ended: bool,
 }
 
 impl Life {
-    /// The life of an open store.
+    /// Makes the state of an open store.
     pub(crate) fn new(dir: &Path) -> Self {
         let (calls, changed) = (Mutex::default(), Condvar::new());
         Life { dir: dir.to_path_buf(), state: ForkWord::new(OPEN), calls, changed }
@@ -59,13 +60,13 @@ impl Life {
         }
     }
 
-    /// Fails if files may not be touched any more, not even by the calls that closing waits for.
+    /// Fails if files may no longer be touched, not even by the calls that closing waits for.
     pub(crate) fn check_files(&self) -> Result<()> {
         if self.state.value() == CLOSING { Ok(()) } else { self.check() }
     }
 
-    /// Whether this process is a forked child of the one that opened the store. There, threads that
-    /// do not exist may hold locks for ever.
+    /// Whether this process is a forked child of the one that opened the store. In a child, locks
+    /// may be held for ever by threads that do not exist.
     pub(crate) fn is_forked(&self) -> bool {
         self.state.value() == FORKED
     }
@@ -75,8 +76,8 @@ impl Life {
         self.enter_if(Life::check)
     }
 
-    /// Begins to reopen a file, which closing waits for: an uncounted read may reopen one while a
-    /// store is being closed.
+    /// Begins to reopen a file, which closing waits for. A read, which is not counted, may reopen
+    /// one while the store is being closed.
     pub(crate) fn enter_files(&self) -> Result<Call<'_>> {
         self.enter_if(Life::check_files)
     }
@@ -99,8 +100,8 @@ impl Life {
         calls
     }
 
-    /// Begins to close the store: from now on calls are refused. None: it is closed. If another
-    /// thread was closing it, that has ended.
+    /// Begins to close the store: from now on calls are refused. None: the store is closed, or
+    /// another thread has just finished closing it.
     pub(crate) fn begin_close(&self) -> Result<Option<Closing<'_>>> {
         if self.is_forked() {
             return self.check().map(|()| None);
@@ -139,7 +140,7 @@ impl Closing<'_> {
         drop(self.0.without_calls());
     }
 
-    /// From now on no file is touched. Waits for files that are being opened.
+    /// Ends all access to files, after waiting for files that are being opened.
     pub(crate) fn shut(&self) {
         let _calls = self.0.without_calls();
         self.0.state.store(CLOSED);
@@ -159,8 +160,8 @@ mod tests {
     use super::*;
     use crate::sync::Arc;
 
-    // A get that had looked just before opened its table's file again, in a folder that was
-    // another's by then.
+    // Once, a get that had checked the state just before reopened its table's file in a folder that
+    // belonged to another store by then.
     #[test]
     fn what_opens_a_file_is_waited_for_until_the_store_is_shut() {
         let life = Arc::new(Life::new("store".as_ref()));

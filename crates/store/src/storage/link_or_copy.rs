@@ -1,9 +1,9 @@
-//! Gives files second names, or copies them where a second name is impossible.
+//! Hard-links files, or copies them where links are impossible.
 //! ```text
 //! from --link--> to                                  one file, two names, perhaps in two folders
 //!      --copy--> to.copy --sync--> --rename--> to    another file system, or one without links
 //! ```
-//! Invariants: `from` is only read. Nothing is ever written to a file under the name `to`. It could
+//! Invariants: `from` is only read. Nothing is ever written to a file under the name `to`: it could
 //! be the same file, since a link may exist although creating it failed.
 
 use std::io::ErrorKind;
@@ -35,7 +35,7 @@ fn copy((of, from): Named<'_>, to: Named<'_>) -> Result<()> {
     copy_open((&*of.open_file(from)?, &of.path_of(from)), to)
 }
 
-/// Copies an open file durably: it may have no name any more. Else as above.
+/// Copies an open file durably; it may have lost its name. Otherwise like `link_or_copy`.
 pub(crate) fn copy_open(
     (source, from): (&dyn ReadAt, &Path),
     (folder, to): Named<'_>,
@@ -45,7 +45,7 @@ pub(crate) fn copy_open(
     let copied = copy_bytes((source, from), (out, &folder.path_of(&new)))
         .and_then(|()| folder.rename(&new, to));
     if copied.is_err() {
-        // A file of this name is not looked for.
+        // Nobody looks for a file of this name.
         let _ = folder.remove(&new);
     }
     copied

@@ -1,6 +1,6 @@
-//! A simulated disk. It knows what was synced, and crashes, fails and rots on request.
+//! A simulated disk. It knows what was synced, and crashes, fails and corrupts data on request.
 //! ```text
-//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and part of the second
+//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and some of the second
 //! folder   [ synced names | changes of names ]    a crash keeps the first, and some of the second
 //! ```
 //! Invariants: the same calls and the same seed give the same disk. A folder's own name is durable
@@ -49,12 +49,12 @@ impl Fault {
 #[derive(Clone, Debug, Default)]
 struct Content {
     bytes: Vec<u8>,
-    /// So many zeros at its end were allocated ahead.
+    /// The number of zeros at its end that were allocated ahead.
     ahead: usize,
-    /// So many were cut off, which is not durable.
+    /// The number of bytes that were cut off, not durably.
     cut: usize,
     synced_len: usize,
-    /// A sync has failed: the system gave up the bytes that were not durable then.
+    /// Whether a sync has failed. The system then gave up the bytes that were not durable.
     sync_failed: bool,
 }
 
@@ -77,19 +77,19 @@ struct MemoryState {
     handles: Handles,
     fault: Option<Armed>,
     no_space: bool,
-    /// Files that may be mapped are allocated ahead.
+    /// Whether files that may be mapped are allocated ahead.
     maps_files: bool,
 }
 
-/// Handles of files.
+/// Counts of open file handles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handles {
-    /// How many are open now.
+    /// The number of open handles.
     pub open: usize,
-    /// The most that were open at once.
+    /// The most handles that were open at once.
     pub most: usize,
-    /// The most that may be open. None: there is no limit.
+    /// The most handles that may be open. None: there is no limit.
     pub max: Option<usize>,
 }
 
@@ -98,7 +98,7 @@ pub struct Handles {
 struct Armed {
     at: u64,
     kind: Fault,
-    /// Whether all later operations fail too.
+    /// Whether all later operations fail, too.
     lasts: bool,
 }
 
@@ -108,31 +108,31 @@ impl Memory {
         Self::default()
     }
 
-    /// The disk after a power cut. Synced data is there, and `seed` decides about the rest.
+    /// Returns the disk after a power cut. Synced data survives, and `seed` decides about the rest.
     /// Unsynced bytes of a file survive up to some point, or with zeros in place of some sectors.
-    /// The file may end in zeros or, behind its synced bytes, in rubbish. Each change of names has
+    /// The file may end in zeros or, behind its synced bytes, in garbage. Each change of names has
     /// happened or not. Locks and faults are gone.
     pub fn crash(&self, seed: u64) -> Memory {
         self.after(Fate::Drawn(Random(seed)))
     }
 
-    /// The disk after a power cut that lost everything unsynced.
+    /// Returns the disk after a power cut that lost everything unsynced.
     pub fn crash_hard(&self) -> Memory {
         self.after(Fate::Lost)
     }
 
-    /// The disk as the next process finds it after this one is killed. All written bytes are there,
-    /// and unsynced ones are still unsynced. Locks and faults are gone.
+    /// Returns the disk as the next process finds it after this one is killed. All written bytes
+    /// survive, and unsynced ones are still unsynced. Locks and faults are gone.
     pub fn kill(&self) -> Memory {
         self.after(Fate::Kept)
     }
 
-    /// Makes one operation fail, after `n` more that succeed.
+    /// Makes one operation fail, after `n` more have succeeded.
     pub fn fail_at(&self, n: u64, kind: Fault) {
         self.arm(n, kind, false);
     }
 
-    /// Makes all operations fail after `n` more that succeed, until [`mend`](Memory::mend). With
+    /// Makes all operations fail after `n` more have succeeded, until [`mend`](Memory::mend). With
     /// `Io`, all of them fail: the disk then stays as a power cut would leave it. With `NoSpace`,
     /// only those that need space fail.
     pub fn fail_from(&self, n: u64, kind: Fault) {
@@ -144,7 +144,7 @@ impl Memory {
         self.state().no_space = full;
     }
 
-    /// Ends all faults, those to come too.
+    /// Ends all faults, including those still to come.
     pub fn mend(&self) {
         let mut state = self.state();
         (state.fault, state.no_space) = (None, false);
@@ -161,31 +161,31 @@ impl Memory {
         state.fault = Some(Armed { at: state.operations + n, kind, lasts });
     }
 
-    /// From now on a file that may be written through memory is allocated ahead, as on a real disk:
-    /// it ends in zeros until it is closed.
+    /// Sets whether files that may be written through memory are allocated ahead, as on a real
+    /// disk: they end in zeros until they are closed.
     pub fn map_files(&self, maps: bool) {
         self.state().maps_files = maps;
     }
 
-    /// The number of operations, failed ones included.
+    /// Returns the number of operations, failed ones included.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// The handles of files that are read or written.
+    /// Returns the counts of open file handles.
     pub fn handles(&self) -> Handles {
         self.state().handles
     }
 
-    /// From now on at most `max` files are open at once, as in a process with such a limit. The
-    /// count of `most` starts anew.
+    /// Allows at most `max` files to be open at once, as in a process with such a limit. The count
+    /// of `most` starts again.
     pub fn limit_handles(&self, max: Option<usize>) {
         let mut state = self.state();
         let open = state.handles.open;
         state.handles = Handles { open, most: open, max };
     }
 
-    /// The bytes of a file. None: it does not exist.
+    /// Returns the bytes of a file. None: it does not exist.
     pub fn file(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let file = self.state().names.get(path.as_ref()).cloned()?;
         let bytes = lock_mutex(&file).bytes.clone();
@@ -231,7 +231,7 @@ impl Memory {
         content.synced_len = content.synced_len.min(content.bytes.len());
     }
 
-    /// Opens one more handle. Fails at the limit.
+    /// Counts one more handle. Fails at the limit.
     fn counted(&self, state: &mut MemoryState) -> io::Result<MemoryHandle> {
         let handles = &mut state.handles;
         if handles.max.is_some_and(|max| handles.open >= max) {
@@ -265,7 +265,7 @@ fn not_found() -> io::Error {
 }
 
 impl MemoryState {
-    /// Counts an operation, and fails if this one is to fail.
+    /// Counts an operation, and fails if it is supposed to.
     fn step(&mut self, needs_space: bool) -> io::Result<()> {
         let number = self.operations;
         self.operations += 1;
@@ -312,7 +312,7 @@ impl MemoryState {
     }
 }
 
-/// Whether a folder always exists.
+/// Whether this folder always exists.
 fn is_root(dir: &Path) -> bool {
     dir == Path::new("") || dir == Path::new("/")
 }
@@ -347,11 +347,11 @@ impl Drop for MemoryHandle {
     }
 }
 
-/// Those that only sync share the handle.
+/// An appender. Handles for syncing share its count.
 struct MemoryAppender {
     file: File,
     counted: Arc<MemoryHandle>,
-    /// Whether it allocates ahead.
+    /// Whether the file is allocated ahead.
     is_mapped: bool,
 }
 

@@ -1,5 +1,5 @@
-//! In place of `ring_queue.rs` on systems without io_uring: no process may have a ring there, and
-//! the pool reads instead.
+//! Replaces `ring_queue.rs` on systems without io_uring, where no process may have a ring. The pool
+//! reads instead.
 
 use std::io;
 

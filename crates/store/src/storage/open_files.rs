@@ -1,19 +1,20 @@
-//! Table files under a limit of open handles: tables stay, and their handles are closed and
-//! reopened by use.
+//! Limits the open files of tables: a table stays open, while its file handle is closed and
+//! reopened as needed.
 //! ```text
 //! read     handle open? -yes-> read                              one load of a switch, no lock
 //!             '-no-> make room -> open the file by its name -> read
 //!
-//! clock    [ a* b c* d ]    *: read since it came here. a goes to the end, without its mark;
+//! clock    [ a* b c* d ]    *: read since it came here. a loses its mark and goes to the end;
 //!                           b is closed
 //! ```
 //! Invariants: only `OpenFiles::open` opens handles, and each is counted until it is closed. No
 //! more are open than the limit allows, except for readers that have waited in vain. Rings hold at
 //! most half of them, so that other readers need not wait for slow collectors. A thread that is
-//! reading a handle keeps it open, even if it is closed meanwhile. What another process has removed
-//! is not closed to make room, and does not count: it could not be opened again. There are at most
-//! as many of these. (With a second name, as in a checkpoint, a file counts as before.) No
-//! destructor here takes a lock.
+//! reading a handle keeps it open, even if it is closed meanwhile. No destructor here takes a lock.
+//!
+//! A file that another process has removed could not be reopened. So it is not closed to make room,
+//! and does not count; there are at most as many of these as the limit. (A file with a second name,
+//! as in a checkpoint, counts as usual.)
 
 use std::collections::VecDeque;
 use std::io;
@@ -37,15 +38,15 @@ use crate::sync::{
 /// this one.)
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// How many table files are open, and how that came about.
+/// The open table files, and how often they were reopened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileStats {
-    /// Table files that are open now.
+    /// The number of open table files.
     pub open: u64,
     /// The limit.
     pub max: u64,
-    /// How often a file was reopened, after it had been closed to make room. Monotone.
+    /// How often a file was reopened after it had been closed to make room. Only grows.
     pub reopened: u64,
 }
 
@@ -54,23 +55,23 @@ pub(crate) struct OpenFiles {
     folder: OpenFolder,
     access: Access,
     max: usize,
-    /// Handles that are open, or about to be.
+    /// Handles that are open or about to be.
     open: AtomicUsize,
-    /// Those of them whose files were found to have no name.
+    /// Those of them whose files are known to have no name.
     nameless: AtomicUsize,
     /// Handles that rings hold.
     lent: AtomicUsize,
     reopened: AtomicU64,
-    /// Readers that wait until a handle is closed, or is no longer read.
+    /// Readers that wait until a handle is closed or no longer read.
     waiting: AtomicUsize,
     freed: Condvar,
     /// The open files, in the order in which the clock examines them.
     clock: Mutex<VecDeque<Weak<TableFile>>>,
-    /// Whether another process writes them, and removes them when it needs them no more.
+    /// Whether another process writes the files, and removes those that it no longer needs.
     are_followed: AtomicBool,
 }
 
-/// What an open file is needed for.
+/// The purpose of an open file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandleFor {
     /// A thread, for one read.
@@ -80,7 +81,7 @@ enum HandleFor {
 }
 
 impl OpenFiles {
-    /// Of the store that they belong to.
+    /// Returns the state of the store that the files belong to.
     pub(crate) fn life(&self) -> Arc<Life> {
         Arc::clone(self.folder.life())
     }
@@ -104,12 +105,12 @@ impl OpenFiles {
         files
     }
 
-    /// Another process writes these files: they may grow, and be gone when they are opened again.
+    /// Marks the files as written by another process: they may grow, and may be gone when reopened.
     pub(crate) fn follow(&self) {
         self.are_followed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether that is so.
+    /// Whether another process writes the files.
     pub(crate) fn are_followed(&self) -> bool {
         self.are_followed.load(Ordering::Relaxed)
     }
@@ -120,8 +121,8 @@ impl OpenFiles {
         FileStats { open, max: self.max as u64, reopened }
     }
 
-    /// A table's file, with the path for errors. It is open now, and is closed and reopened as
-    /// needed.
+    /// Opens a table's file, and returns it with its path for errors. Its handle is closed and
+    /// reopened as needed.
     pub(crate) fn file(self: &Arc<Self>, name: &str) -> Result<(Arc<dyn ReadAt>, PathBuf)> {
         let path = self.folder.path_of(name);
         let file = TableFile::closed(self, name);
@@ -138,7 +139,7 @@ impl OpenFiles {
         Ok(Arc::new(Handle { file, borrowers: AtomicUsize::new(0), counted }))
     }
 
-    /// Counts one more handle once the limit allows it.
+    /// Counts one more handle as soon as the limit allows it.
     fn make_room(&self, wanted: HandleFor) -> io::Result<()> {
         let (mut is_waiting, mut has_waited) = (false, false);
         let mut clock = lock(&self.clock);
@@ -150,7 +151,7 @@ impl OpenFiles {
             } else if wanted == HandleFor::Ring {
                 return Err(io::ErrorKind::WouldBlock.into());
             } else if !is_waiting {
-                // A reader that finishes from now on notifies this one. Another look finds those
+                // From now on, a reader that finishes notifies this one. Another look finds those
                 // that finished before.
                 self.waiting.fetch_add(1, Ordering::SeqCst);
                 is_waiting = true;
@@ -168,7 +169,7 @@ impl OpenFiles {
         self.open.load(Ordering::SeqCst).saturating_sub(nameless)
     }
 
-    /// A handle was closed, or is no longer read: wakes a waiting reader. (It takes no lock. A
+    /// Wakes waiting readers after a handle was closed or is no longer read. (It takes no lock. A
     /// reader that misses this call looks again by itself.)
     fn tell_freed(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
@@ -176,11 +177,11 @@ impl OpenFiles {
         }
     }
 
-    /// The file was opened, and may be closed to make room.
+    /// Adds an opened file to the clock, so that it can be closed to make room.
     fn keep(&self, file: Weak<TableFile>) {
         let mut clock = lock(&self.clock);
         clock.push_back(file);
-        // Tables that are gone have left their entries here.
+        // Closed tables have left their entries here.
         if clock.len() > 2 * self.open.load(Ordering::Relaxed) + 64 {
             clock.retain(|file| file.strong_count() > 0);
         }
@@ -197,7 +198,7 @@ impl OpenFiles {
 
     /// Closes some files that are not being read. False: there are none.
     pub(crate) fn close_idle(&self) -> bool {
-        // In a child, the lock may be held for ever.
+        // In a forked child, the lock may be held for ever.
         if self.folder.life().is_forked() {
             return false;
         }
@@ -208,9 +209,9 @@ impl OpenFiles {
         !closed.is_empty()
     }
 
-    /// Takes a handle out of the clock and out of its file: one that was not read lately, and that
-    /// no thread is reading; if `keeps`, none that could not be opened again. None: there is none.
-    /// Dropping the handle closes it.
+    /// Takes a handle out of the clock and out of its file: one that was not read recently and that
+    /// no thread is reading. With `keeps`, never one that could not be reopened. None: there is no
+    /// such handle. Dropping the handle closes it.
     fn take_idle(
         &self,
         clock: &mut VecDeque<Weak<TableFile>>,
@@ -234,7 +235,7 @@ impl OpenFiles {
     }
 }
 
-/// One handle in the count of its store.
+/// One counted handle of a store.
 struct CountedHandle {
     files: Arc<OpenFiles>,
     is_nameless: AtomicBool,
@@ -249,7 +250,7 @@ impl Drop for CountedHandle {
     }
 }
 
-/// Notifies, when it is dropped, that what was dropped before it is no longer read.
+/// Notifies waiting readers when dropped, that is, after the fields before it.
 struct TellsFreed(Arc<OpenFiles>);
 
 impl Drop for TellsFreed {
@@ -260,16 +261,16 @@ impl Drop for TellsFreed {
 
 /// An open file.
 struct Handle {
-    /// Closed before the count goes down.
+    /// Dropped, and so closed, before the count goes down.
     file: Arc<dyn ReadAt>,
-    /// How many reads of rings use it.
+    /// The number of reads in rings that use it.
     borrowers: AtomicUsize,
     counted: CountedHandle,
 }
 
 impl Handle {
-    /// Whether its file has no name any more, and it stays open without being counted: as many do
-    /// as the limit allows of others.
+    /// Whether the file has lost its name, and so stays open without being counted. As many such
+    /// files stay open as the limit allows of others.
     fn keeps_nameless(&self) -> bool {
         let (counted, files) = (&self.counted, &self.counted.files);
         if counted.is_nameless.load(Ordering::SeqCst) {
@@ -290,10 +291,10 @@ struct TableFile {
     me: Weak<TableFile>,
     name: String,
     files: Arc<OpenFiles>,
-    /// None: it is closed. The holder of `opening` sets it before the clock has the file. The
-    /// thread that takes the file out of the clock clears it.
+    /// None: it is closed. The holder of `opening` sets the handle before the clock has the file.
+    /// The thread that takes the file out of the clock clears it.
     handle: Switch<Option<Arc<Handle>>>,
-    /// Whether it was read since it was opened, or since the clock examined it.
+    /// Whether the file was read since it was opened, or since the clock examined it.
     was_read: AtomicBool,
     opening: Mutex<()>,
 }
@@ -310,9 +311,9 @@ impl TableFile {
         })
     }
 
-    /// Its handle, which is opened if there is none. `again`: it was open before.
+    /// Returns the file's handle, and opens it if needed. `again`: the file was open before.
     fn open(&self, wanted: HandleFor, again: bool) -> io::Result<Arc<Handle>> {
-        // A closed store opens nothing, and in a forked child locks may be held for ever.
+        // A closed store opens nothing. In a forked child, locks may be held for ever.
         let _call = self.files.folder.life().enter_files().map_err(io::Error::other)?;
         let _opening = lock(&self.opening);
         if let Some(handle) = &**self.handle.pin() {
@@ -330,7 +331,7 @@ impl TableFile {
         Ok(handle)
     }
 
-    /// It was closed to make room, and its owner has removed it.
+    /// Returns the error of a file that was closed to make room, and then removed by its owner.
     #[cold]
     fn gone(&self) -> io::Error {
         let file = Some(self.files.folder.path_of(&self.name).into());
@@ -339,7 +340,7 @@ impl TableFile {
 
     #[inline]
     fn note_read(&self) {
-        // Without need, nothing is written to a cache line that others read.
+        // A shared cache line is written to only if necessary.
         if !self.was_read.load(Ordering::Relaxed) {
             self.was_read.store(true, Ordering::Relaxed);
         }
@@ -406,12 +407,12 @@ impl ReadAt for TableFile {
 /// A file that a ring reads.
 struct Lent {
     handle: Arc<Handle>,
-    /// Dropped when the handle is.
+    /// Dropped after the handle.
     _freed: TellsFreed,
 }
 
 impl Lent {
-    /// `WouldBlock`: rings hold as many as they may.
+    /// `WouldBlock`: rings hold as many files as they may.
     fn of(handle: Arc<Handle>) -> io::Result<Lent> {
         let files = &handle.counted.files;
         if handle.borrowers.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -420,7 +421,7 @@ impl Lent {
         let max = files.max / 2;
         let freed = TellsFreed(Arc::clone(files));
         let lent = Lent { handle, _freed: freed };
-        // A handle that is not used is given back.
+        // Dropping an unused handle gives it back.
         if lent.handle.counted.files.lent.load(Ordering::SeqCst) > max {
             return Err(io::ErrorKind::WouldBlock.into());
         }

@@ -1,11 +1,11 @@
-//! An open folder, with the path that it was opened by.
+//! An open folder, with the path by which it was opened.
 //! ```text
 //! handle   all operations use this
 //! path     all errors name this
 //! ```
-//! Invariants: the path is for messages alone: once the folder is open, nothing is opened by its
-//! path. A closed store opens, creates and removes nothing, and neither does a forked child. If a
-//! descriptor is lacking, idle table files are closed for it.
+//! Invariants: the path is only for messages: once the folder is open, nothing is opened by its
+//! path. A closed store opens, creates and removes nothing, and neither does a forked child. If
+//! descriptors run out, idle table files are closed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::storage::life::Life;
 use crate::storage::traits::{Append, Folder, ReadAt, Storage};
 use crate::sync::Arc;
 
-/// An open folder. A clone is the same one.
+/// An open folder. A clone is another handle of it.
 #[derive(Clone)]
 pub(crate) struct OpenFolder {
     handle: Arc<dyn Folder>,
@@ -31,17 +31,17 @@ impl OpenFolder {
         Ok(OpenFolder { handle, path: path.to_path_buf(), life: Arc::new(Life::new(path)) })
     }
 
-    /// The path that it was opened by.
+    /// Returns the path by which it was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether its files may be touched.
+    /// Returns the state that says whether its files may be touched.
     pub(crate) fn life(&self) -> &Arc<Life> {
         &self.life
     }
 
-    /// The path of a file in it, for errors.
+    /// Returns the path of a file in it, for errors.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -69,7 +69,7 @@ impl OpenFolder {
         self.create_anew_with(name, Access::default())
     }
 
-    /// As above, with an access.
+    /// Like `create_anew`, with this access.
     pub(crate) fn create_anew_with(&self, name: &str, access: Access) -> Result<Box<dyn Append>> {
         match self.create_with(name, access) {
             Err(error) if error.is_name_taken() => {

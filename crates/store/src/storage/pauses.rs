@@ -1,11 +1,11 @@
-//! Gaps between two steps of a thread, where a test may stop it.
+//! Points between two steps of a thread, where a test may stop it.
 //!
-//! Invariant: in release builds they are not there.
+//! Invariant: in release builds these points do nothing.
 
 use crate::sync::Arc;
 
-/// A gap between two steps in which the order of threads matters (the ordering rules of the
-/// design).
+/// A point between two steps whose order relative to other threads matters (see the ordering rules
+/// in `docs/architecture.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PausePoint {
@@ -23,8 +23,8 @@ pub enum PausePoint {
     MergePrepared,
     /// An image of the filter is on disk, and no edit names it yet.
     ImageWritten,
-    /// A log is on disk in place of one that has failed, or of one that was read, and no edit names
-    /// it yet.
+    /// A log is on disk that replaces a failed one, or one that was read back, and no edit names it
+    /// yet.
     LogMade,
 }
 
@@ -37,7 +37,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Calls `hook` on the thread that reaches the gap. The thread continues when `hook` returns.
+    /// Calls `hook` on the thread that reaches a point. The thread continues when `hook` returns.
     pub fn new(hook: impl Fn(PausePoint) + Send + Sync + 'static) -> Self {
         Pauses { hook: Some(Arc::new(hook)) }
     }

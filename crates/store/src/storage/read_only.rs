@@ -1,9 +1,9 @@
-//! A storage of which nothing can be changed.
+//! A storage that refuses all changes.
 //! ```text
 //! list, open, read                        passed on
 //! create, rename, link, remove, sync, lock   refused, whatever rights the process has
 //! ```
-//! Invariant: no operation that changes a folder or a file reaches the storage that it wraps.
+//! Invariant: no operation that changes a folder or a file reaches the wrapped storage.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::storage::io_mode::Access;
 use crate::storage::traits::{Append, Folder, FolderWrapper, Storage, StorageWrapper};
 use crate::sync::Arc;
 
-/// A storage that is only read.
+/// A storage that can only be read.
 pub(crate) struct ReadOnly(pub(crate) Arc<dyn Storage>);
 
 struct ReadOnlyFolder(Arc<dyn Folder>);

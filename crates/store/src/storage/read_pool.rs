@@ -1,13 +1,13 @@
-//! Reads by threads that wait for the disk: where there is no ring, where a ring has failed, and
+//! Reads by threads that wait for the disk: where there is no ring, after a ring has failed, and
 //! for reads ahead.
 //! ```text
 //! queue --request--> waiting -> pool -> thread: read -> the queue's mailbox -> collect
 //!                               '--------- at most `depth` of them ---------'
 //! ```
 //! Invariants: each request is answered exactly once, even if its thread panics. Requests wait only
-//! while as many others as the depth are in flight, so collecting these begins them. In a forked
-//! child a mailbox is left as it is: a thread that is not there may be putting something into it,
-//! for which dropping it would wait for ever.
+//! while `depth` others are in flight, so collecting these begins them. A forked child never drops
+//! a mailbox: a thread that it lacks may be putting something into it, and the drop would wait for
+//! ever.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,16 +19,16 @@ use crate::storage::read_queue::{Completed, ReadQueue, Request};
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
-/// Reads that the threads of the pool run.
+/// A queue of reads that the threads of the pool run.
 pub(crate) struct PoolQueue {
-    /// Where reads are put, of which each has a copy, and where they are collected. Some, until it
-    /// is dropped.
+    /// The sender, which each read gets a copy of, and the receiver for collecting. None only while
+    /// this is dropped.
     mailbox: Option<(Sender<Completed>, Receiver<Completed>)>,
-    /// Reads that no thread was given yet.
+    /// Reads that were not given to a thread yet.
     waiting: VecDeque<Request>,
-    /// Reads that threads were given, and that were not collected yet.
+    /// Reads that were given to threads and were not collected yet.
     in_flight: usize,
-    /// The most that may be in flight.
+    /// The most reads in flight.
     depth: usize,
     /// The process whose threads read.
     process: u32,
@@ -43,7 +43,7 @@ impl Drop for PoolQueue {
 }
 
 impl PoolQueue {
-    /// At most `depth` reads are in flight, one at least.
+    /// Makes a queue with at most `depth` reads in flight, at least one.
     pub(crate) fn new(depth: usize) -> PoolQueue {
         PoolQueue {
             mailbox: Some(channel()),
@@ -59,7 +59,7 @@ impl PoolQueue {
         self.begin();
     }
 
-    /// Gives waiting reads to threads, as far as there is room.
+    /// Gives waiting reads to threads while there is room.
     fn begin(&mut self) {
         let Some((mailbox, _)) = &self.mailbox else { return };
         while self.in_flight < self.depth
@@ -71,7 +71,7 @@ impl PoolQueue {
     }
 }
 
-/// Has a thread of the pool read, and put what it has read into the mailbox.
+/// Makes a thread of the pool read, and send the result to the mailbox.
 fn read_elsewhere(request: Request, mailbox: Sender<Completed>) {
     io_threads::spawn(move || {
         // Without an answer the queue would wait for ever.
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::storage::io_threads::{THREADS_MAX, thread_count};
 
-    /// A file whose reads go wrong.
+    /// A file whose reads panic.
     struct Broken;
 
     impl ReadAt for Broken {
@@ -124,7 +124,7 @@ mod tests {
     /// The bytes of a [`Gate`].
     const GATE_BYTES: u64 = 200;
 
-    /// A file each byte of which is its place. Its reads are counted, and wait until it is open.
+    /// A file in which each byte is its offset. It counts its reads, which wait until it is open.
     #[derive(Default)]
     struct Gate {
         begun: Mutex<usize>,
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Reads of one byte each, whose tags are their places.
+    /// Submits reads of one byte each, whose tags are their offsets.
     fn reading(file: &Arc<Gate>, depth: usize, places: std::ops::Range<u64>) -> PoolQueue {
         let mut queue = PoolQueue::new(depth);
         for place in places {
@@ -171,7 +171,7 @@ mod tests {
         queue
     }
 
-    /// The tags of all that is left, in the order of their answers.
+    /// Returns the tags of all remaining reads, in the order of their answers.
     fn all_tags(queue: &mut PoolQueue) -> Vec<u64> {
         std::iter::from_fn(|| queue.collect(true)).map(|done| done.tag).collect()
     }
@@ -274,7 +274,8 @@ mod tests {
         file.open();
     }
 
-    // A child that was forked while a thread put a read into a mailbox hung when it dropped that.
+    // Once, a child that was forked while a thread sent to a mailbox hung when it dropped the
+    // mailbox.
     #[test]
     fn a_forked_child_leaves_the_mailbox_as_it_is() {
         let completed = || Completed { tag: 1, bytes: Ok(Vec::new().into()) };

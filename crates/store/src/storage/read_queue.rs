@@ -28,7 +28,7 @@ pub trait ReadQueue: Send {
     /// collected.
     fn submit(&mut self, tag: u64, file: Arc<dyn ReadAt>, offset: u64, len: usize);
 
-    /// A completed read. None: there is none. If `wait`, then none is in flight.
+    /// Returns a completed read. None: there is none; with `wait`, none is in flight either.
     fn collect(&mut self, wait: bool) -> Option<Completed>;
 }
 
@@ -40,13 +40,13 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// A part of some memory. Requires: the memory has that part.
+    /// Makes a buffer of a part of some memory. Requires: the memory has that part.
     pub(crate) fn part(memory: Vec<u8>, range: Range<usize>) -> ReadBuffer {
         assert!(range.start <= range.end && range.end <= memory.len(), "{range:?} is read");
         ReadBuffer { memory, range }
     }
 
-    /// The memory, and which part of it was read.
+    /// Returns the memory, and which part of it was read.
     pub(crate) fn into_memory(self) -> (Vec<u8>, Range<usize>) {
         (self.memory, self.range)
     }
@@ -82,8 +82,8 @@ impl Request {
     }
 }
 
-/// Reads one after the other, each when it is collected. `choose` picks the next one, given their
-/// number.
+/// A queue that runs each read when it is collected. `choose` picks the next of the waiting reads,
+/// given their number.
 pub(crate) struct OneByOne<F> {
     waiting: VecDeque<Request>,
     choose: F,
@@ -95,7 +95,7 @@ impl<F: FnMut(usize) -> usize + Send> OneByOne<F> {
     }
 }
 
-/// Runs the reads in the order of submission.
+/// Makes a queue that runs reads in the order of submission.
 pub(crate) fn one_by_one() -> Box<dyn ReadQueue> {
     Box::new(OneByOne::choosing(|_| 0))
 }
@@ -116,7 +116,7 @@ impl<F: FnMut(usize) -> usize + Send> ReadQueue for OneByOne<F> {
 }
 
 /// Fills all buffers of one file through a queue that has nothing else in flight. Returns the first
-/// error by position. The buffers of reads before it are filled.
+/// error by position. All buffers before it are filled.
 pub(crate) fn read_many(
     queue: &mut dyn ReadQueue,
     file: &Arc<dyn ReadAt>,

@@ -1,4 +1,4 @@
-//! Reads through a ring, or through the pool when the ring fails.
+//! Reads through a ring, or through the pool if the ring fails.
 //! ```text
 //! submit -> waiting -> ring (at most `depth`) -> collect
 //!                        |  fails: all of its reads ------------.
@@ -17,7 +17,7 @@ use crate::storage::read_queue::{Completed, ReadQueue, Request};
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
-/// So many waiting reads are begun together, unless a thread waits for one.
+/// Waiting reads are submitted in groups of this many, unless a thread waits for one.
 const SUBMITTED_AT_ONCE: usize = 8;
 
 pub(crate) struct RingQueue {
@@ -28,13 +28,13 @@ pub(crate) struct RingQueue {
 }
 
 impl RingQueue {
-    /// An error: this process may not have a ring now.
+    /// Fails if this process may not have a ring now.
     pub(crate) fn new(depth: usize) -> io::Result<RingQueue> {
         let ring = Some(Ring::new(depth)?);
         Ok(RingQueue { ring, waiting: VecDeque::new(), pool: PoolQueue::new(depth) })
     }
 
-    /// Begins waiting reads, as far as there is room.
+    /// Begins waiting reads while there is room.
     fn begin(&mut self) {
         let Some(ring) = &mut self.ring else { return };
         while ring.has_room()
@@ -57,7 +57,7 @@ impl RingQueue {
             let align = request.file.raw().map(|raw| raw.align);
             match align.map(|align| Window::around(request.offset, request.len, align)) {
                 Some(Ok(window)) if request.len > 0 => ring.begin(request, window),
-                // The pool also finds out what is wrong with its place.
+                // The pool also finds out what is wrong with its offset.
                 _ => self.pool.push(request),
             }
         }

@@ -1,8 +1,8 @@
-//! What a storage is: folders, and files in them, as the store asks for them.
+//! The traits of a storage: folders, and files in them, as the store needs them.
 //! ```text
 //! Storage -> Folder -> RawFile, ReadAt, Append, Syncer        wrappers pass everything on
 //! ```
-//! Invariant: names in an open folder are used, and no paths.
+//! Invariant: only names in an open folder are used, never paths.
 
 use std::any::Any;
 use std::io;
@@ -19,13 +19,13 @@ use crate::sync::Arc;
 
 /// A place that contains folders.
 pub trait Storage: Send + Sync {
-    /// Creates a folder and its parents. It is no error if the folder exists.
+    /// Creates a folder and its parents. Succeeds if the folder exists.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
     /// Whether the folder exists.
     fn dir_exists(&self, dir: &Path) -> bool;
-    /// Opens a folder. `NotFound`: it does not exist. `NotADirectory`: it is no folder.
+    /// Opens a folder. `NotFound`: it does not exist. `NotADirectory`: it is not a folder.
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>>;
-    /// The names of the files and folders in a folder, sorted.
+    /// Returns the names of the files and folders in a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.open_folder(dir)?.list()
     }
@@ -35,50 +35,50 @@ pub trait Storage: Send + Sync {
     }
 }
 
-/// An open folder. It stays this folder when it is renamed, and when another folder takes its old
+/// An open folder. It stays the same folder if it is renamed, or if another folder takes its old
 /// name.
 ///
-/// Names are those of files in the folder. A name with a separator, `.` and `..` are refused with
-/// `InvalidInput`. Symbolic links are never followed. Only regular files are read and written: for
-/// anything else the error says what it is.
+/// All names are those of files in the folder. Names with a separator, `.` and `..` are refused
+/// with `InvalidInput`. Symbolic links are never followed. Only regular files are read and written;
+/// the error for anything else says what it is.
 pub trait Folder: Send + Sync {
-    /// The names of the files and folders in it, sorted.
+    /// Returns the names of the files and folders in it, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// Which part of `wanted` the storage can grant to files beside this one. By default, nothing.
-    /// Writes nothing. Requires: the file exists.
+    /// Returns which part of `wanted` the storage can grant to files beside this one. By default,
+    /// nothing. Writes nothing. Requires: the file exists.
     fn grant(&self, _beside: &str, _wanted: Access) -> Access {
         Access::default()
     }
     /// Creates an empty file. `AlreadyExists`: the name is taken, by a file or anything else. After
-    /// an error no file was created. A file that cannot have the granted access gets ordinary
+    /// an error no file was created. If the file cannot have the granted access, it gets ordinary
     /// access.
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>>;
-    /// Opens a file for reading. A file that cannot have the granted access gets ordinary access.
+    /// Opens a file for reading. If it cannot have the granted access, it gets ordinary access.
     fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>>;
-    /// A queue for reads of open files. About `depth` reads are in flight at once, in a way that
-    /// was granted.
+    /// Makes a queue for reads of open files, with about `depth` reads in flight. `overlap` was
+    /// granted.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
         one_by_one()
     }
-    /// Removes a file, or whatever else has the name and is no folder.
+    /// Removes a file, or anything else with this name that is not a folder.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Renames a file and replaces any file of the new name. The change is durable after `sync`.
+    /// Renames a file, and replaces any file with the new name. The change is durable after `sync`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Gives a file a second name, in this folder or in another one of the storage.
-    /// `AlreadyExists`: the name is taken. Other errors: one file cannot have names in both
-    /// folders.
+    /// `AlreadyExists`: the name is taken. Any other error means that a file cannot have names in
+    /// both folders.
     fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()>;
     /// Opens a folder in this one, and creates it if it does not exist.
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
     /// Makes creations, renames and removals in it durable.
     fn sync(&self) -> io::Result<()>;
     /// Locks the folder until the returned value is dropped. The lock is on a file, which is
-    /// created if it does not exist. `WouldBlock`: another holder has the lock.
+    /// created if needed. `WouldBlock`: somebody else holds the lock.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
-    /// The number of bytes that can still be written in it.
+    /// Returns the number of bytes that can still be written in it.
     fn free_space(&self) -> io::Result<u64>;
-    /// The folder as its own storage knows it, for [`link`](Folder::link). A wrapper returns that
-    /// of the folder that it wraps.
+    /// Returns the folder as its own storage knows it, for [`link`](Folder::link). A wrapper
+    /// returns that of the wrapped folder.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -126,8 +126,8 @@ macro_rules! wrapper_trait {
 }
 
 wrapper_trait! {
-    /// A storage that wraps another one. Each implementation is a [`Storage`], and writes only the
-    /// methods that it changes.
+    /// A storage that wraps another one. Each implementation is a [`Storage`], and overrides only
+    /// the methods that it changes.
     StorageWrapper of Storage {
         fn create_dir(&self, dir: &Path) -> io::Result<()>;
         fn dir_exists(&self, dir: &Path) -> bool;
@@ -136,7 +136,7 @@ wrapper_trait! {
 }
 
 wrapper_trait! {
-    /// A folder that wraps another one. Each implementation is a [`Folder`], and writes only the
+    /// A folder that wraps another one. Each implementation is a [`Folder`], and overrides only the
     /// methods that it changes.
     FolderWrapper of Folder {
         fn list(&self) -> io::Result<Vec<String>>;
@@ -156,7 +156,7 @@ wrapper_trait! {
 }
 
 wrapper_trait! {
-    /// A file that wraps another one. Each implementation is a [`ReadAt`], and writes only the
+    /// A file that wraps another one. Each implementation is a [`ReadAt`], and overrides only the
     /// methods that it changes.
     ReadAtWrapper of ReadAt {
         fn size(&self) -> io::Result<u64>;
@@ -173,10 +173,10 @@ wrapper_trait! {
     }
 }
 
-/// What no name has. On Windows a colon would name another stream of a file.
+/// Characters that no name may have. On Windows a colon would name another stream of a file.
 const SEPARATORS: &[char] = if cfg!(windows) { &['/', '\\', ':', '\0'] } else { &['/', '\0'] };
 
-/// Fails unless the name is that of a file in a folder, and no path.
+/// Fails unless the name is that of a file in a folder, not a path.
 pub(crate) fn check_name(name: &str) -> io::Result<()> {
     if name.is_empty() || name == "." || name == ".." || name.contains(SEPARATORS) {
         let what = format!("{name:?} is no name of a file in a folder");
@@ -185,12 +185,12 @@ pub(crate) fn check_name(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The error of a name that belongs to no regular file.
+/// Returns the error for a name that belongs to no regular file.
 pub(crate) fn not_regular(what: &str) -> io::Error {
     io::Error::other(format!("it is {what}, and a store has nothing but regular files"))
 }
 
-/// A buffer of `len` zeros. Fails if there is no memory for it: a damaged file may claim any
+/// Returns a buffer of `len` zeros. Fails if memory does not suffice: a damaged file may claim any
 /// length.
 pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = with_room(len)?;
@@ -198,7 +198,7 @@ pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// An empty buffer with room for `len` bytes. Fails if there is no memory for it.
+/// Returns an empty buffer with room for `len` bytes. Fails if memory does not suffice.
 pub(crate) fn with_room(len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| {
@@ -208,8 +208,8 @@ pub(crate) fn with_room(len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The number of bytes of a part of a file that lie in holes. None: there are at most `max`. A file
-/// can claim any length with holes, which take no space.
+/// Counts the bytes of a part of a file that lie in holes. None: at most `max`. A file can claim
+/// any length with holes, which take no space.
 pub(crate) fn hole_bytes_above(
     max: u64,
     file: &dyn ReadAt,
@@ -230,17 +230,17 @@ pub(crate) fn hole_bytes_above(
 /// A file that grows at its end.
 pub trait Append: Send {
     /// Appends bytes. Readers may see them only after `sync` or `publish`. After an error the end
-    /// of the file is unknown: append no more to it.
+    /// of the file is unknown, so nothing may be appended any more.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything that was appended durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Lets readers see everything that was appended. It need not be durable: for files that a
+    /// Lets readers see everything that was appended, without making it durable: for files that a
     /// crash may take.
     fn publish(&mut self) -> io::Result<()> {
         self.sync()
     }
-    /// A handle that syncs the file while its writer appends. None: only the writer can sync. Then
-    /// a log whose writer is stalled is synced when the writer continues.
+    /// Returns a handle that syncs the file while its writer appends. None: only the writer can
+    /// sync. Then a log whose writer is stalled is synced when the writer continues.
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
         None
     }
@@ -255,10 +255,10 @@ pub trait Syncer: Send + Sync {
 
 /// A file for reads at any offset, by many threads at once.
 pub trait ReadAt: Send + Sync {
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     fn size(&self) -> io::Result<u64>;
-    /// The first range of data from `from` on. None: only a hole is left. Holes read as zeros and
-    /// take no space. A storage without holes returns everything as data.
+    /// Returns the first range of data from `from` on. None: only a hole is left. Holes read as
+    /// zeros and take no space. A storage without holes returns everything as data.
     fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
         let size = self.size()?;
         Ok((from < size).then_some(from..size))
@@ -272,38 +272,38 @@ pub trait ReadAt: Send + Sync {
         self.read_at(offset, &mut bytes)?;
         Ok(bytes.into())
     }
-    /// A queue for reads ahead of their use. If the file gains nothing from that, each read happens
-    /// when it is collected.
+    /// Returns a queue for reading ahead. If the file gains nothing from that, each read runs when
+    /// it is collected.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         one_by_one()
     }
-    /// True: the system caches nothing of the file, and `reads_ahead` begins its reads at once. So
-    /// `will_read` would be in vain.
+    /// True: the system does not cache the file, and `reads_ahead` begins its reads at once. So
+    /// `will_read` would have no effect.
     fn bypasses_cache(&self) -> bool {
         false
     }
-    /// Several reads at once: all are submitted, then all are collected. After an error it is
+    /// Runs several reads at once: all are submitted, then all are collected. After an error it is
     /// unknown which buffers are filled.
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
     }
-    /// These bytes are read soon: the system may begin to. Nobody waits for it, and an error says
-    /// nothing of the read.
+    /// Announces that these bytes will be read soon, so that the system may begin. It does not
+    /// wait, and an error says nothing about the read.
     fn will_read(&self, _offset: u64, _len: u64) -> io::Result<()> {
         Ok(())
     }
-    /// The open file behind this one, if this one opens its file on demand. The file stays open
-    /// while a caller holds it. None: this is the file itself. `WouldBlock`: too many files are
-    /// open. Ask again after some of them were read.
+    /// Returns the open file behind this one, if this one opens its file on demand. The file stays
+    /// open while a caller holds it. None: this is the file itself. `WouldBlock`: too many files
+    /// are open; ask again after some were read.
     fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         Ok(None)
     }
-    /// Whether a name still leads to the file. False: once closed, it cannot be opened again. A
-    /// storage that cannot tell says true.
+    /// Whether a name still leads to the file. False: once closed, the file cannot be reopened. A
+    /// storage that cannot tell returns true.
     fn has_name(&self) -> bool {
         true
     }
-    /// The file as the operating system knows it. None: only `read_at` can read it.
+    /// Returns the file as the operating system knows it. None: only `read_at` can read it.
     fn raw(&self) -> Option<RawFile<'_>> {
         None
     }
@@ -312,7 +312,7 @@ pub trait ReadAt: Send + Sync {
 /// A file as the operating system knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct RawFile<'f> {
-    /// It stays open as long as the file does.
+    /// The descriptor. It stays open as long as the file does.
     pub fd: Descriptor<'f>,
     /// Offsets, lengths and addresses must be multiples of this. 1: there is no restriction.
     pub align: usize,

@@ -1,18 +1,18 @@
-//! The switch and the slots under a model checker: what arc-swap promises, and no more.
+//! The switch and the slots under a model checker: what arc-swap guarantees, and no more.
 //! ```text
 //! values   [v0] [v1] [v2]       number 2     store: push v3, number := 3 (Release)
-//!           under loom all of them           pin:  number (Acquire) -> that value, a stale one too
+//!           under loom: all of them          pin:  number (Acquire) -> that value, perhaps stale
 //! ```
-//! Invariant: a reader is ordered after the writer of the value that it was given, and after
-//! nothing else. The list's own lock is an ordinary one. The checker runs one thread at a time, so
-//! no thread waits for it and it orders nothing.
+//! Invariant: a reader is ordered after the writer of the value that it gets, and after nothing
+//! else. The list's own lock is an ordinary one. The checker runs one thread at a time, so no
+//! thread waits for this lock, and it orders nothing.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
 
 use super::{Arc, AtomicUsize, Ordering, Shared};
 
-/// One value that is replaced as a whole.
+/// A value that is replaced as a whole.
 struct SwapModel<V> {
     number: AtomicUsize,
     /// The values from number `oldest` on.
@@ -40,8 +40,8 @@ impl<V: Clone> SwapModel<V> {
         values.list[number - values.oldest].clone()
     }
 
-    /// Requires: one thread at a time changes the value. So it is in the store: each change has its
-    /// lock.
+    /// Requires: only one thread at a time changes the value. The store ensures that: each change
+    /// has its lock.
     fn swap(&self, value: V) -> V {
         let number = self.number.load(Ordering::Acquire);
         let mut values = self.values();
@@ -51,8 +51,7 @@ impl<V: Clone> SwapModel<V> {
         let old = values.list[number - values.oldest].clone();
         drop(values);
         self.number.store(newest, Ordering::Release);
-        // Under shuttle no thread is given a stale number: what is old goes when its last reader
-        // lets go.
+        // Under shuttle no thread gets a stale number, so an old value goes with its last reader.
         let mut values = self.values();
         let gone = if cfg!(loom) { 0 } else { newest - values.oldest };
         values.oldest += gone;
@@ -63,7 +62,7 @@ impl<V: Clone> SwapModel<V> {
     }
 }
 
-/// A place for one shared piece of memory.
+/// A slot for one shared allocation.
 pub(crate) struct Slot<H>(SwapModel<Option<Shared<H>>>);
 
 impl<H> Slot<H> {
@@ -71,26 +70,26 @@ impl<H> Slot<H> {
         Slot(SwapModel::new(None))
     }
 
-    /// What is in it, to keep.
+    /// Returns a handle of its content.
     pub(crate) fn hold(&self) -> Option<Shared<H>> {
         self.0.get()
     }
 
-    /// Asking for memory changes nothing that a model could see.
+    /// A prefetch changes nothing that a model could observe.
     pub(crate) fn ask_for(&self, _lines: usize) {}
 
-    /// Whether nothing is in it.
+    /// Whether the slot is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.get().is_none()
     }
 
-    /// Puts something else in it. What was there lives on with its holders.
+    /// Replaces the content. Holders keep the old content alive.
     pub(crate) fn replace(&self, new: Option<Shared<H>>) -> Option<Shared<H>> {
         self.0.swap(new)
     }
 }
 
-/// One shared value that is replaced as a whole.
+/// A shared value that is replaced as a whole.
 pub(crate) struct Switch<T>(SwapModel<Arc<T>>);
 
 /// A pinned value.
@@ -109,23 +108,23 @@ impl<T> Switch<T> {
         Switch(SwapModel::new(value))
     }
 
-    /// The present value, for a short look.
+    /// Returns the present value, for a short look.
     pub(crate) fn pin(&self) -> Pinned<T> {
         Pinned(self.0.get())
     }
 
-    /// The present value, to keep.
+    /// Returns a handle of the present value.
     pub(crate) fn hold(&self) -> Arc<T> {
         self.0.get()
     }
 
-    /// Puts a new value in place.
+    /// Replaces the value.
     pub(crate) fn store(&self, value: Arc<T>) {
         self.0.swap(value);
     }
 }
 
-/// Stands for plain memory: loom fails if a read of it is not ordered after its writing.
+/// Stands for plain memory. Loom fails if a read of it is not ordered after its write.
 #[derive(Default)]
 pub(crate) struct Witness(#[cfg(loom)] loom::cell::UnsafeCell<()>);
 
@@ -134,13 +133,13 @@ impl Witness {
         Witness::default()
     }
 
-    /// The memory was written.
+    /// Marks a write of the memory.
     pub(crate) fn written(&self) {
         #[cfg(loom)]
         self.0.with_mut(|_| ());
     }
 
-    /// The memory is read.
+    /// Marks a read of the memory.
     pub(crate) fn read(&self) {
         #[cfg(loom)]
         self.0.with(|_| ());

@@ -1,18 +1,17 @@
-//! Models for loom: the parts of the store that threads share without a lock, in the orders that
-//! loom tries.
+//! Models for loom: code that threads share without a lock, in every order that loom tries.
 //! ```text
-//! skip list     insert | find, cursor            a reachable node is whole; order and counts hold
+//! skip list     insert | find, cursor            a reachable node is complete; order, counts hold
 //! numbers       insert | next newer, both ways
-//!               what is published and newer than a number is not passed
+//!               a published entry that is newer than a number is not skipped
 //! memtable      insert, publish | visible, get
-//!               what is published is found; upper sequence numbers are not
-//! deletions     put, publish | visible, pass     what is published is not passed as deleted
-//! switch        store, round | round, pin  a round that is read is pinned; a pinned value is whole
+//!               what is published is found; later sequence numbers are not
+//! deletions     put, publish | visible, skip     a published entry is not skipped as deleted
+//! switch        store, round | round, pin   the version of a round that was read is pinned, whole
 //! merge         copy, drop, store | pin, visible, get        rule 2: nothing visible is lost
 //! cache         insert, let go | get          a slot has the right block or none; the budget holds
 //! ```
-//! Invariant: each model runs the store's own code; what loom cannot follow (arc-swap) stands
-//! behind `sync/model.rs`.
+//! Invariant: each model runs the store's own code. `sync/model.rs` replaces what loom cannot
+//! follow (arc-swap).
 //!
 //! `scripts/sanitize.sh loom` runs them.
 
@@ -32,8 +31,8 @@ mod loom_models {
     use crate::sync::{Arc, AtomicU64, Ordering, Switch};
     use crate::tree::snapshots::Snapshots;
 
-    /// Switches between threads where none had to wait: more than so many show nothing new in
-    /// models of two threads.
+    /// The most preemptive switches between threads. In models of two threads, more show nothing
+    /// new.
     const PREEMPTIONS_MAX: usize = 3;
 
     fn model(run: impl Fn() + Sync + Send + 'static) {
@@ -51,7 +50,7 @@ mod loom_models {
         list.insert(&Entry { key, sequence, kind, value: key });
     }
 
-    /// All entries, from the front or from the back; each is whole.
+    /// Returns all entries, walked from the front or from the back. Each must be complete.
     fn walk(list: &Arc<SkipList>, forward: bool) -> Vec<(Vec<u8>, u64)> {
         let mut cursor = ListCursor::new(Arc::clone(list));
         if forward {
@@ -71,7 +70,7 @@ mod loom_models {
         found
     }
 
-    /// A seed of the list's heights under which the second node is tall.
+    /// Makes a list whose random seed gives the second node several levels.
     fn list_of_tall_nodes() -> Arc<SkipList> {
         Arc::new(SkipList::with_random(1 << 12, TALL_SECOND))
     }
@@ -134,8 +133,8 @@ mod loom_models {
         list.insert_marked(&Entry { key, sequence, kind, value: key });
     }
 
-    /// The sequence numbers of the first entry and of those that are newer, from the front or from
-    /// the back.
+    /// Returns the sequence numbers of the first entry and of the newer ones, from the front or the
+    /// back.
     fn newer_than(list: &Arc<SkipList>, than: Sequence, forward: bool) -> Vec<u64> {
         let mut cursor = ListCursor::new(Arc::clone(list));
         if forward {
@@ -157,8 +156,8 @@ mod loom_models {
 
     #[test]
     fn inserts_beside_a_search_for_what_is_newer() {
-        // One time in between, one time at either end: the second and the third node are what a
-        // search goes through.
+        // New entries come once in between, and once at either end. The search passes the second
+        // and the third node.
         for (keys, forward) in [[b"adbc", b"bcda"]; 2]
             .into_iter()
             .zip([true, false])
@@ -198,7 +197,7 @@ mod loom_models {
         });
     }
 
-    /// The newest sequence number that a get at `at` finds.
+    /// Returns the newest sequence number that a get at `at` finds.
     fn get(memtable: &Arc<Memtable>, at: Sequence) -> Option<u64> {
         memtable.get(b"k", at).map(|found| found.sequence.0)
     }
@@ -216,7 +215,7 @@ mod loom_models {
                 }
             });
             let at = shared.1.visible();
-            // A get asks first whether anything is there.
+            // A get first checks whether the memtable is empty.
             let found = if shared.0.is_empty() { None } else { get(&shared.0, at) };
             assert_eq!(found.unwrap_or(0), at.0);
             writer.join().expect("no panic");
@@ -291,7 +290,7 @@ mod loom_models {
         });
     }
 
-    /// A version in small: a memtable, and a run as the sequence numbers that it has of one key.
+    /// A small version: a memtable, and a run as the sequence numbers that it has of one key.
     struct Small {
         memtable: Arc<Memtable>,
         run: Vec<u64>,
@@ -304,8 +303,7 @@ mod loom_models {
         }
     }
 
-    /// The store in small: two versions of a key in a run, a third in memory; a merge drops what it
-    /// may.
+    /// A small store: two versions of a key in a run, a third in memory. A merge drops what it may.
     struct Store {
         current: Switch<Small>,
         snapshots: Arc<Snapshots>,
@@ -340,8 +338,8 @@ mod loom_models {
         }
     }
 
-    /// Runs a reader beside a thread that publishes and one that merges, or one that does both: few
-    /// steps, so all orders of them.
+    /// Runs a reader beside a thread that publishes and one that merges, or one thread that does
+    /// both. There are few steps, so loom tries all orders.
     fn beside_a_merge(read: fn(&Store)) {
         loom::model(move || {
             let store = Store::new();

@@ -1,7 +1,7 @@
-//! The switch and the slots of an ordinary build, made of arc-swap.
+//! The switch and the slots of an ordinary build, made with arc-swap.
 //! ```text
-//! pin() -> Guard    a debt noted in the thread's own memory: no shared count
-//! hold() -> Arc     the count goes up
+//! pin() -> Guard    a debt in the thread's own memory: no shared counter
+//! hold() -> Arc     the reference count goes up
 //! ```
 //! Invariant: neither takes a lock.
 
@@ -12,9 +12,9 @@ use trommel_filters::prefetch_at;
 
 use super::{Arc, Shared};
 
-/// A place for one shared piece of memory. It takes the room of a pointer. Requires: it is empty
-/// when it goes, or its memory is not given back. Thousands of slots go with a table, and arc-swap
-/// takes half a microsecond to see that one has no readers.
+/// A slot for one shared allocation, as large as a pointer. Requires: it is empty when dropped, or
+/// its memory is leaked. A table drops thousands of slots, and arc-swap needs half a microsecond to
+/// see that a slot has no readers.
 pub(crate) struct Slot<H>(ManuallyDrop<ArcSwapAny<Option<Shared<H>>>>);
 
 const _: () = assert!(size_of::<Slot<u64>>() == size_of::<usize>());
@@ -24,13 +24,13 @@ impl<H> Slot<H> {
         Slot(ManuallyDrop::new(ArcSwapAny::new(None)))
     }
 
-    /// What is in it, to keep. Takes no lock.
+    /// Returns a handle of its content. Takes no lock.
     #[inline]
     pub(crate) fn hold(&self) -> Option<Shared<H>> {
         self.0.load_full()
     }
 
-    /// Asks for some cache lines of what is in it, from the first on, without waiting for them.
+    /// Prefetches cache lines of the content, from the first on, without waiting for them.
     #[inline]
     pub(crate) fn ask_for(&self, lines: usize) {
         if let Some(shared) = &*self.0.load() {
@@ -38,18 +38,18 @@ impl<H> Slot<H> {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether the slot is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.load().is_none()
     }
 
-    /// Puts something else in it. What was there lives on with its holders.
+    /// Replaces the content. Holders keep the old content alive.
     pub(crate) fn replace(&self, new: Option<Shared<H>>) -> Option<Shared<H>> {
         self.0.swap(new)
     }
 }
 
-/// One shared value that is replaced as a whole.
+/// A shared value that is replaced as a whole.
 pub(crate) struct Switch<T>(ArcSwap<T>);
 
 /// A pinned value.
@@ -60,23 +60,23 @@ impl<T> Switch<T> {
         Switch(ArcSwap::new(value))
     }
 
-    /// The present value, for a short look.
+    /// Returns the present value, for a short look.
     pub(crate) fn pin(&self) -> Pinned<T> {
         self.0.load()
     }
 
-    /// The present value, to keep.
+    /// Returns a handle of the present value.
     pub(crate) fn hold(&self) -> Arc<T> {
         self.0.load_full()
     }
 
-    /// Puts a new value in place.
+    /// Replaces the value.
     pub(crate) fn store(&self, value: Arc<T>) {
         self.0.store(value);
     }
 }
 
-/// Stands for plain memory in a model; here it is nothing.
+/// Stands for plain memory in a model. Here it is nothing.
 pub(crate) struct Witness;
 
 impl Witness {
@@ -85,11 +85,11 @@ impl Witness {
         Witness
     }
 
-    /// The memory was written.
+    /// Marks a write of the memory.
     #[inline(always)]
     pub(crate) fn written(&self) {}
 
-    /// The memory is read.
+    /// Marks a read of the memory.
     #[inline(always)]
     pub(crate) fn read(&self) {}
 }

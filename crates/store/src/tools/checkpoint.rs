@@ -1,14 +1,14 @@
-//! A checkpoint: another store, in its own folder, with everything that this one holds at one
-//! moment. A backup is made of the same files.
+//! A checkpoint: an independent store in its own folder, with everything that this store has at one
+//! moment. A backup stores the same files.
 //! ```text
 //! this store    runs of a pinned version, values      memtables, up to the newest visible write
-//!                 | second names, or copies             | written as one log
+//!                 | hard links, or copies             | written as one log
 //! the folder    NNNNNN.table, .filter, .value         NNNNNN.wal        then MANIFEST, last of all
 //! ```
 //! Invariants: the store is only read. The MANIFEST gets its name when everything that it names is
-//! durable. A folder with files but no MANIFEST is no store, and is refused. The pinned version
-//! keeps its tables, whatever merges do meanwhile. Files never change once they are named, so two
-//! stores may share them.
+//! durable. A folder with files but no MANIFEST is refused as no store. The pinned version keeps
+//! its tables, whatever merges do meanwhile. Files never change once they are named, so two stores
+//! may share them.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -51,8 +51,8 @@ pub(crate) fn checkpoint(
     filled
 }
 
-/// Creates a store in `dir` with all writes up to a number, of trees that another process writes.
-/// These give copies of their files, and no second names: nothing is sealed for it.
+/// Creates a store in `dir` with all writes up to a number, from trees that another process writes.
+/// Files are copied, never linked, since value files are not sealed for this.
 pub(crate) fn of_followed(
     storage: &dyn Storage,
     followed: Followed<'_>,
@@ -68,7 +68,7 @@ pub(crate) fn of_followed(
     filled
 }
 
-/// Creates the folder, or takes an empty one. It may have a lock file from a failed attempt.
+/// Creates the folder, or takes an empty one. A failed attempt may have left a lock file in it.
 pub(crate) fn take_new_folder(
     storage: &dyn Storage,
     dir: &Path,
@@ -80,23 +80,23 @@ pub(crate) fn take_new_folder(
         let is_empty = names.iter().all(|name| name == LOCK_NAME);
         if is_empty { Ok(()) } else { Err(Error::NotEmpty { path: dir.to_path_buf() }) }
     };
-    // This is checked first, so that the folder of something else gets no lock file.
+    // The first check is before the lock, so that a folder of something else gets no lock file.
     require_empty()?;
     let lock = lock_folder(&folder)?;
     require_empty()?;
     Ok((folder, lock))
 }
 
-/// What gets the files of the store.
+/// Receives the files of a store.
 pub(crate) trait Target {
-    /// Where its log and its manifest are written.
+    /// Returns the folder for the new log and manifest.
     fn folder(&self) -> &OpenFolder;
 
-    /// This file of the folder is about to be written.
+    /// Notes that this file of the folder is about to be written.
     fn begin(&mut self, _name: String) {}
 
-    /// Takes a file of the store, which stays as it is meanwhile. `open`: it may have no name any
-    /// more, or grow, so that a copy is to be made.
+    /// Takes a file of the store, which does not change meanwhile. `open`: the file may lose its
+    /// name, or grow, so it must be copied.
     fn take(
         &mut self,
         from: &OpenFolder,
@@ -105,10 +105,10 @@ pub(crate) trait Target {
     ) -> Result<()>;
 }
 
-/// Trees that another process writes, how they belong together, and the newest write to be seen.
+/// Trees that another process writes, the layout of their store, and the newest visible write.
 pub(crate) type Followed<'t> = (&'t [Arc<OpenTree>], StoreLayout, Sequence);
 
-/// What was created in the folder, in order.
+/// The files that were created in a folder, in order.
 pub(crate) struct Made {
     folder: OpenFolder,
     names: Vec<String>,
@@ -123,7 +123,7 @@ impl Target for Made {
         self.names.push(name);
     }
 
-    /// Gives a file of the store a name in the folder too.
+    /// Links or copies a file of the store into the folder.
     fn take(
         &mut self,
         from: &OpenFolder,
@@ -135,8 +135,7 @@ impl Target for Made {
             Some(open) => copy_open((&**open, &from.path_of(&name)), to),
             None => link_or_copy((from, &name), to),
         };
-        // A link may exist although creating it failed. But a file that was there before is not
-        // ours.
+        // A link may exist although creating it failed. But a file that existed before is not ours.
         if !made.as_ref().is_err_and(Error::is_name_taken) {
             self.names.push(name);
         }
@@ -145,13 +144,14 @@ impl Target for Made {
 }
 
 impl Made {
-    /// Nothing yet.
+    /// Makes an empty list.
     pub(crate) fn in_folder(folder: OpenFolder) -> Made {
         Made { folder, names: Vec::new() }
     }
 
-    /// The manifest is removed first, durably: a power cut could otherwise restore it without the
-    /// files that it names. A folder that stays is refused as no store, or is whole.
+    /// Removes the files. The manifest goes first, durably: a power cut could otherwise bring it
+    /// back without the files that it names. A folder that remains is refused as no store, or is
+    /// complete.
     pub(crate) fn remove(&self) {
         let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
         let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
@@ -166,17 +166,17 @@ impl Made {
 struct Moment {
     /// The newest write that is visible.
     last: Sequence,
-    /// Each tree, as it is then: one at least.
+    /// Each tree with its version at the moment; at least one.
     trees: Vec<(Arc<OpenTree>, Arc<Version>)>,
-    /// With key spaces of which nothing was read yet.
+    /// Includes key spaces of which nothing was read yet.
     layout: StoreLayout,
-    /// Files of another process, which may remove them.
+    /// Open files of another process, which may remove them.
     open: HashMap<String, Arc<dyn ReadAt>>,
 }
 
 impl Moment {
-    /// No group is written meanwhile: of what a batch writes, each tree has its part, or none has.
-    /// The trees are used as long as what comes with it is held.
+    /// Captures the present moment. No group is written meanwhile, so no batch is in some trees
+    /// only. The trees stay in use while the returned `EngineUse`s are held.
     fn now(main: &Arc<Engine>, keyspaces: &Keyspaces) -> (Self, Vec<EngineUse>) {
         keyspaces.hold_still(|others| {
             let _writer = main.commit.writer();
@@ -191,7 +191,7 @@ impl Moment {
         })
     }
 
-    /// Of what is followed. Its tables and values are opened, as far as they are not.
+    /// Captures a followed store. Opens its tables and value files if they are not open.
     fn of((trees, layout, last): Followed<'_>) -> Result<Self> {
         let pinned = |tree: &Arc<OpenTree>| (Arc::clone(tree), tree.current.hold());
         let trees: Vec<_> = trees.iter().map(pinned).collect();
@@ -207,8 +207,8 @@ impl Moment {
         Ok(Moment { last, trees, layout, open })
     }
 
-    /// A number above those of all files that it has. Logs and new value files have numbers that no
-    /// edit tells of.
+    /// Returns a number above those of all its files. No edit records the numbers of logs and new
+    /// value files.
     fn number_above(&self) -> u64 {
         let values = self.trees.iter().flat_map(|(_, version)| version.value_files().into_keys());
         let newest = values.chain([self.layout.logs.newest]).max().unwrap_or_default();
@@ -216,9 +216,8 @@ impl Moment {
     }
 }
 
-/// Gives a target all files of a store with all writes that are visible now. `numbers_later`: so
-/// many numbers of files and of writes are left out by the new store. Gives the number of the last
-/// write that it has.
+/// Gives a target all files of a store with all writes that are visible now. The new store skips
+/// `numbers_later` file numbers and sequence numbers. Returns the number of its last write.
 pub(crate) fn fill(
     main: &Arc<Engine>,
     keyspaces: &Keyspaces,
@@ -226,7 +225,7 @@ pub(crate) fn fill(
     numbers_later: u64,
     steps: &mut Steps<'_, '_>,
 ) -> Result<Sequence> {
-    // Its number keeps what its versions see.
+    // Registering the number keeps entries that the versions see.
     let _registered = main.snapshots.register();
     let (moment, _uses) = Moment::now(main, keyspaces);
     let last = moment.last;
@@ -234,7 +233,7 @@ pub(crate) fn fill(
     fill_with(moment, number, made, numbers_later, steps).map(|()| last)
 }
 
-/// As above, of what another process writes.
+/// Like `fill`, for a store that another process writes.
 pub(crate) fn fill_of_followed(
     followed: Followed<'_>,
     made: &mut dyn Target,
@@ -246,7 +245,7 @@ pub(crate) fn fill_of_followed(
     fill_with(moment, number, made, numbers_later, steps)
 }
 
-/// As above, of a moment. `number`: above those of all files that it has.
+/// Fills a target with the store at a moment. `number`: above those of all its files.
 fn fill_with(
     Moment { last, trees, mut layout, open }: Moment,
     number: u64,
@@ -283,7 +282,8 @@ fn fill_with(
     Manifest::create(made.folder(), layout).map(drop)
 }
 
-/// The names of the value files that a version refers to. Nothing is appended to them any more.
+/// Returns the names of the value files that a version refers to. Nothing is appended to them any
+/// more.
 fn seal_values(tree: &OpenTree, version: &Version) -> Result<Vec<String>> {
     let values = &tree.table_files.values;
     let files = version.value_files();
@@ -292,8 +292,8 @@ fn seal_values(tree: &OpenTree, version: &Version) -> Result<Vec<String>> {
     Ok(files.keys().map(|file| value_name(*file)).collect())
 }
 
-/// The filter's images go along, except those that newer ones replaced. The parts of those are read
-/// from the tables.
+/// Takes the filter's images, except those that newer ones have replaced. The parts of these are
+/// rebuilt from tables.
 fn link_images(tree: &OpenTree, made: &mut dyn Target, layout: &mut Layout) -> Result<()> {
     for image in std::mem::take(&mut layout.images) {
         match made.take(&tree.table_files.folder, image_name(image.file), None) {
@@ -307,7 +307,8 @@ fn link_images(tree: &OpenTree, made: &mut dyn Target, layout: &mut Layout) -> R
     Ok(())
 }
 
-/// Writes the entries of the memtables up to `last`, durably. False: there are none, and so no log.
+/// Writes the entries of the memtables up to `last` to a log, durably. False: there are none, and
+/// no log was made.
 fn write_log(
     made: &mut dyn Target,
     number: u64,

@@ -1,4 +1,4 @@
-//! `stats`: counters and the newest version, as plain data.
+//! `stats`: counters and the newest version, collected as plain data.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ use crate::tree::tree_stats::{LevelStats, RunStats};
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
 
-/// What only the writer of a tree knows.
+/// The numbers that only the writer of a tree knows.
 #[derive(Default)]
 struct OfWriter {
-    /// Logs that are needed, and their bytes.
+    /// The number of needed logs, and their bytes.
     logs: (u64, u64),
     merging: u64,
-    /// Runs that open merges have.
+    /// The runs that open merges have claimed.
     claimed: Vec<u64>,
     unsynced_seconds: Option<f64>,
     durable_through: Option<u64>,
@@ -33,7 +33,7 @@ struct OfWriter {
 }
 
 pub(crate) fn stats(engine: &Engine) -> Stats {
-    // Before the version: what is visible by then is in its memtables, or in its tables.
+    // Taken before the version: what is visible by then is in the version's memtables or tables.
     let visible = engine.snapshots.visible();
     let version = engine.current.hold();
     let unsynced = engine.commit.unsynced.oldest();
@@ -51,7 +51,8 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
     stats_of(engine, (visible, &version), of_writer)
 }
 
-/// Of a tree that another process writes, at a number. `logs`: how many were read, and their bytes.
+/// Returns the statistics of a tree that another process writes, as of number `at`. `logs`: how
+/// many were read, and their bytes.
 pub(crate) fn stats_of_followed(tree: &OpenTree, at: u64, logs: (u64, u64)) -> Stats {
     let of_writer = OfWriter { logs, ..OfWriter::default() };
     stats_of(tree, (Sequence(at), &tree.current.hold()), of_writer)
@@ -129,7 +130,7 @@ fn memtable_bytes(version: &Version) -> u64 {
     (version.active.memtable.size_bytes() + sealed.sum::<usize>()) as u64
 }
 
-/// How many value files a version has, their bytes, and of these how many nobody refers to.
+/// Returns the number of a version's value files, their bytes, and their unreferenced bytes.
 fn value_sizes(version: &Version) -> (u64, u64, u64) {
     let (mut files, mut bytes, mut garbage) = (0, 0, 0);
     for (file, referred) in version.value_files().values() {
@@ -178,7 +179,7 @@ fn guard_stats(tree: &OpenTree, version: &Version) -> GuardStats {
     }
 }
 
-/// Filters of unregistered kinds, and of how many tables they are.
+/// Returns the unregistered kinds of table filters, with the number of their tables.
 fn unregistered(version: &Version) -> BTreeMap<String, u64> {
     let mut tables = BTreeMap::new();
     for name in version.tables().filter_map(|table| table.table.unregistered_filter()) {

@@ -1,11 +1,11 @@
-//! Shows what the files of a store hold, fragment by fragment, and where they are damaged.
+//! Shows the contents of a store's files, fragment by fragment, and where they are damaged.
 //! ```text
 //! table      sections, properties, blocks and their entries      MANIFEST   edits, a line a change
-//! log        predecessor, groups and their entries               image      what it says of itself
+//! log        predecessor, groups and their entries               image      its own description
 //! ```
 //! Invariants: files are only read, and none is trusted. Bytes that fail their checksum are not
-//! shown, but named with file and offset. The store may be open meanwhile. A file that disappears
-//! then is left out.
+//! shown, but reported with file and offset. The store may be open meanwhile. A file that
+//! disappears then is left out.
 
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -36,24 +36,24 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
 use crate::tools::dump_values::read_values;
 
-/// The kinds of files that a store has.
+/// The kinds of files of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// Which tables make up the tree.
+    /// The manifest: which tables make up each tree.
     Manifest,
-    /// Sorted entries.
+    /// A table: sorted entries.
     Table,
-    /// What was written since the last flush.
+    /// A log: writes since the last flush.
     Log,
-    /// The global range filter.
+    /// An image of a global range filter's part.
     Filter,
-    /// Values that are apart.
+    /// A value file: values apart.
     Value,
 }
 
 impl FileKind {
-    /// Its common name.
+    /// Returns its common name.
     pub fn name(self) -> &'static str {
         match self {
             FileKind::Manifest => "manifest",
@@ -64,7 +64,7 @@ impl FileKind {
         }
     }
 
-    /// The kind of a file with this name. None: no file of a store has such a name.
+    /// Returns the kind of a file with this name. None: no file of a store has such a name.
     fn of_name(name: &str) -> Option<FileKind> {
         let has = |ending: &str| name.split('.').skip(1).any(|part| part == ending);
         let known = [
@@ -78,11 +78,11 @@ impl FileKind {
     }
 }
 
-/// One item of a dump. Offsets are those of the file that was named last.
+/// An item of a dump. Offsets are those in the last `File` item's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DumpItem<'a> {
-    /// The following items are of this file.
+    /// The beginning of a file. The following items belong to it.
     File {
         /// Its path.
         path: &'a Path,
@@ -90,37 +90,35 @@ pub enum DumpItem<'a> {
         kind: FileKind,
         /// Its length.
         bytes: u64,
-        /// Whether the store needs it. None: unknown, since there is no readable manifest beside
-        /// it.
+        /// Whether the store needs it. None: unknown, since no readable manifest lies beside it.
         is_needed: Option<bool>,
     },
     /// Something that the file says.
     Note {
-        /// Where.
+        /// Its offset.
         offset: u64,
-        /// What.
+        /// What the file says there.
         text: String,
     },
     /// An entry of a table or a log.
     Entry {
-        /// Where its block or record begins.
+        /// The offset of its block or record.
         offset: u64,
         /// Its sequence number.
         sequence: u64,
-        /// What it does: put, delete, delete-range, put-expiring, merge, put-apart,
-        /// put-apart-expiring.
+        /// Its kind: put, delete, delete-range, put-expiring, merge, put-apart, put-apart-expiring.
         kind: &'static str,
-        /// When one that is expiring expires.
+        /// The time of expiry, if it expires.
         expiry: Option<Expiry>,
         /// Its key.
         key: &'a [u8],
-        /// Its value. Empty for a deletion. For the deletion of a range, the key behind the range.
-        /// Of one that is apart, the reference to it.
+        /// Its value. Empty for a deletion; for the deletion of a range, the key behind the range;
+        /// for a value apart, the reference.
         value: &'a [u8],
     },
     /// Bytes that are not as they were written.
     Damage {
-        /// Where.
+        /// Their offset.
         offset: u64,
         /// What is wrong there.
         what: String,
@@ -144,12 +142,12 @@ impl From<Error> for End {
 
 type Dumped = std::result::Result<(), End>;
 
-/// Tells what a file of a store, or each file of a store's folder, holds. Ends early when `tell`
-/// breaks.
+/// Reports the contents of a file of a store, or of each file in a store's folder. Ends early when
+/// `tell` breaks.
 ///
 /// # Errors
-/// `Io` if a file cannot be read, `Version` if another version of Trommel wrote it, `NotAStore` if
-/// the folder has none of a store's files. Damage is no error: it is told.
+/// `Io`: a file cannot be read. `Version`: another version of Trommel wrote it. `NotAStore`: the
+/// folder has no files of a store. Damage is not an error: it is reported to `tell`.
 pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) -> Result<()> {
     let path = path.as_ref();
     let told = match with_room(|| storage.open_folder(path)) {
@@ -194,8 +192,8 @@ fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Dumped {
     dump_file(&folder, &name, kind, needed.as_ref(), tell)
 }
 
-/// The kind of a file with any other name, by its first bytes. All others are taken for tables,
-/// whose magic is at their end.
+/// Returns the kind of a file with any other name, by its first bytes. The rest count as tables,
+/// whose magic is at the end.
 fn kind_of_bytes(folder: &OpenFolder, name: &str) -> Result<FileKind> {
     let start = read_header(&*folder.open_file(name)?, &folder.path_of(name), 8)?;
     Ok(match start.as_slice() {
@@ -216,7 +214,7 @@ fn dump_file(
 ) -> Dumped {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
-    // Which value files are needed, tables and logs tell, and not the manifest.
+    // Tables and logs tell which value files are needed; the manifest does not.
     let left_over =
         needed.filter(|_| kind != FileKind::Value).map(|needed| why_left_over(needed, name, kind));
     let is_needed = left_over.map(|why| why.is_none());
@@ -236,7 +234,7 @@ fn dump_file(
 struct Needed {
     tables: HashSet<u64>,
     images: HashSet<u64>,
-    /// Older logs are not.
+    /// Logs below this one are not needed.
     live_log: u64,
 }
 
@@ -247,7 +245,7 @@ impl Needed {
     }
 }
 
-/// Why the store does not need a file that lies beside its manifest. None: it needs it.
+/// Returns why the store does not need a file beside its manifest. None: it needs the file.
 fn why_left_over(needed: &Needed, name: &str, kind: FileKind) -> Option<&'static str> {
     let number = file_number(name);
     let is = |name_of: fn(u64) -> String| number.is_some_and(|number| name == name_of(number));
@@ -301,8 +299,8 @@ fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tel
     }
 }
 
-/// Where bytes of a log end that were whole when they were read: behind them there was no record,
-/// and now there is one. None: it is as it was.
+/// Returns where a log ended when `bytes` were read, if a record has been appended there since.
+/// None: the log has not grown.
 fn written_meanwhile(
     folder: &OpenFolder,
     (name, number): (&str, u64),
@@ -331,7 +329,7 @@ fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Dumped {
     say(tell, DumpItem::Damage { offset, what: what.into() })
 }
 
-/// Tells each fragment. `whole` tells those that could be read.
+/// Reports each fragment. `whole` reports those that could be read.
 fn dump_fragments<T>(
     fragments: impl Iterator<Item = Result<Fragment<T>>>,
     is_log: bool,
@@ -382,7 +380,7 @@ fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Dumped {
     say(tell, DumpItem::Entry { offset, sequence, kind, expiry, key, value })
 }
 
-/// Continues after any damage.
+/// Reports a table, continuing after any damage.
 fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     table_heads(parts, tell)?;
     dump_tombstones(parts, tell)?;
@@ -417,7 +415,7 @@ fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     note(tell, 0, text)
 }
 
-/// Deletions of ranges, each divided where another one begins or ends.
+/// Reports deletions of ranges, each cut where another one begins or ends.
 fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     let (Some(offset), Some(tombstones)) = (parts.tombstones_at(), &parts.tombstones) else {
         return Ok(());
@@ -459,7 +457,7 @@ fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
     })
 }
 
-/// What an edit changes.
+/// Describes what an edit changes, one line a change.
 fn edit_lines(edit: &StoreEdit) -> Vec<String> {
     let numbers = [
         ("logs are needed from", edit.live_wal),
@@ -494,7 +492,7 @@ fn number_lines(numbers: &[(&str, Option<u64>)]) -> Vec<String> {
     numbers.iter().filter_map(|(name, n)| Some(format!("{name}: {}", (*n)?))).collect()
 }
 
-/// What an edit changes of one tree.
+/// Describes what an edit changes in one tree.
 fn tree_lines(edit: &Edit) -> Vec<String> {
     let numbers = [
         ("flushes are forgotten below", edit.forget_below.map(|flush| flush.0)),

@@ -1,4 +1,4 @@
-//! What a value file says: its header, and each record, whether anything refers to it or not.
+//! Shows a value file: its header, and each record, referenced or not.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use crate::files::value_file::record_reader::{Ended, walk};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{ReadAt, zeroed};
 
-/// What a file tells of a place: what is there, or what is wrong.
+/// What a file has at an offset, or what is wrong there.
 pub(super) type Told = std::result::Result<String, String>;
 
-/// Reads a value file, and tells what is at which place. It ends where no value begins.
+/// Reads a value file, and reports what it has at which offset. Ends where no record begins.
 ///
 /// # Errors
 /// `Io`, and those of `tell`.
@@ -66,7 +66,7 @@ pub(super) fn read_values<E: From<Error>>(
                     Unreadable::Damaged(what) | Unreadable::Lacks(what) => what,
                 };
                 tell(place, Err(what.into()))?;
-                // Where a packed value ends is not known then.
+                // Then the end of a packed value is unknown.
                 match told.plain_bytes() {
                     Some(bytes) => offset + bytes,
                     None => return Ok(()),
@@ -77,7 +77,7 @@ pub(super) fn read_values<E: From<Error>>(
     Ok(())
 }
 
-/// None: the file ends before.
+/// Reads bytes of a file. None: the file ends before them.
 fn read_at(file: &dyn ReadAt, offset: u64, bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
     let mut buffer = zeroed(usize::try_from(bytes).unwrap_or(usize::MAX))?;
     match file.read_at(offset, &mut buffer) {

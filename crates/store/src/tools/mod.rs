@@ -1,4 +1,4 @@
-//! Tools that inspect a store, copy it or repair it. Nothing but `db` uses them.
+//! Tools that inspect a store, copy it or repair it. Only `db`, `follow` and `backup` use them.
 
 pub(crate) mod checkpoint;
 pub(crate) mod collect_stats;

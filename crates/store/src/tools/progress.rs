@@ -1,4 +1,4 @@
-//! Progress of a long call: told to its caller, who may stop it.
+//! Progress of a long call, reported to its caller, who may stop it.
 //! ```text
 //! verify, repair, ... --> Steps::advance --> the caller's listener --> go on, or Error::Cancelled
 //! ```
@@ -8,18 +8,18 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 
-/// How far a call has come. The unit is the call's own: entries for `verify` and
-/// `compact`, tables for others.
+/// The progress of a call. Each call has its own unit: entries for `verify` and `compact`, tables
+/// for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
     /// What is done.
     pub done: u64,
-    /// All there is to do.
+    /// The total to be done.
     pub total: u64,
 }
 
-/// Hears how far a call has come. `Break` stops it: it ends with [`Error::Cancelled`].
+/// A listener of progress. `Break` stops the call with [`Error::Cancelled`].
 pub type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;
 
 /// The progress of one call.
@@ -33,18 +33,18 @@ impl<'a, 'l> Steps<'a, 'l> {
         Steps { listener, progress: Progress::default() }
     }
 
-    /// Begins work of so many steps.
+    /// Begins work of this many steps.
     pub(crate) fn begin(&mut self, total: u64) -> Result<()> {
         self.progress = Progress { done: 0, total };
         self.advance(0)
     }
 
-    /// So many more steps are done.
+    /// Reports that this many more steps are done.
     pub(crate) fn advance(&mut self, steps: u64) -> Result<()> {
         self.reach(self.progress.done.saturating_add(steps))
     }
 
-    /// So many steps are done.
+    /// Reports that this many steps are done in total.
     pub(crate) fn reach(&mut self, done: u64) -> Result<()> {
         self.progress.done = done.min(self.progress.total);
         match (self.listener)(self.progress) {
@@ -54,7 +54,7 @@ impl<'a, 'l> Steps<'a, 'l> {
     }
 }
 
-/// For callers who do not listen.
+/// A listener for callers who need none.
 pub(crate) fn unheard(_: Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }

@@ -1,17 +1,18 @@
 //! Repairs a store that does not open, or that `verify` finds damaged.
 //! ```text
-//! sound manifest   its tree, without what is lost   (repair_tables.rs, repair_logs.rs)
-//! else             a tree of all readable tables    (repair_layout.rs, repair_untangle.rs)
+//! sound manifest   its trees, without what is lost  (repair_tables.rs, repair_logs.rs)
+//! else             trees of all readable tables     (repair_layout.rs, repair_untangle.rs)
 //! damaged logs     their readable writes become a table, the newest run
 //! then             lost/ gets what was damaged -> MANIFEST -> what is in lost/ leaves the folder
 //! ```
-//! A manifest is sound if its tables all exist and no other is newer. Its end must be whole too, or
-//! the logs continue where its tables end. That of a sound store is.
+//! A manifest is sound if all of its tables exist and no other table is newer. Its end must be
+//! intact, too, or the logs must continue where its tables end. The manifest of a sound store meets
+//! this.
 //!
 //! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before
 //! it loses its own. The new manifest is written when everything that it names is durable. A sound
-//! store is not touched. A crash on the way leaves a store that can be repaired again. A manifest
-//! that is not trusted always leaves a doubt: only a whole one tells what is missing.
+//! store is not touched. A crash on the way leaves a store that can be repaired again. An untrusted
+//! manifest always leaves a doubt, since only an intact one tells what is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -52,7 +53,7 @@ use crate::tree::obsolete_files::Obsolete;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::table_files::TableFiles;
 
-/// The folder in the store's own that takes the files that no longer belong to the store.
+/// The subfolder for files that no longer belong to the store.
 const LOST_NAME: &str = "lost";
 
 /// Repairs the store in a folder. See [`repair_with`].
@@ -60,28 +61,27 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     repair_with(path, &Environment::default())
 }
 
-/// Repairs a store, so that it opens and verifies, and tells what could not be saved. It reads
-/// everything. Damaged files move to the folder `lost` in the store's own, and nothing is deleted.
-/// Where entries are lost, older values of their keys may be seen again, and so may keys that had
-/// been deleted.
+/// Repairs a store so that it opens and verifies, and reports what could not be saved. It reads
+/// everything. Damaged files move to the subfolder `lost`; nothing is deleted. Where entries are
+/// lost, older values of their keys may reappear, and so may deleted keys.
 ///
 /// All was saved if `lost` and `doubts` of the report are both empty. Only the manifest tells which
-/// tables and logs there were. If it is damaged or missing, other missing files leave no trace:
-/// `doubts` say so. An end of a log or manifest that is torn as by a crash is no doubt, since
-/// [`Db::open`](crate::Db::open) accepts it too.
+/// tables and logs there were. If it is damaged or missing, other missing files leave no trace, and
+/// `doubts` says so. A log or manifest with an end torn by a crash is no doubt, since
+/// [`Db::open`](crate::Db::open) accepts it, too.
 ///
 /// # Errors
-/// `Locked` if the store is open. `Missing` or `NotAStore` if there is none. `Version` if another
-/// version of Trommel wrote it. `Io` if the disk refuses. Then nothing has changed, or the repair
-/// can be run again.
+/// `Locked`: the store is open. `Missing` or `NotAStore`: there is no store. `Version`: another
+/// version of Trommel wrote it. `Io`: the disk refuses. Then nothing has changed, or the repair can
+/// be run again.
 pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<RepairReport> {
     repair_with_progress(path, environment, &mut unheard)
 }
 
-/// As [`repair_with`], and tells how many tables it has read.
+/// Like [`repair_with`], and reports how many tables are read.
 ///
 /// # Errors
-/// `Cancelled` if the listener stops it.
+/// `Cancelled`: the listener stopped it. Others as for [`repair_with`].
 pub fn repair_with_progress(
     path: impl AsRef<Path>,
     environment: &Environment,
@@ -92,7 +92,8 @@ pub fn repair_with_progress(
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let manifest = FoundManifest::read(&folder)?;
-    // Logs are read into memtables that are not queried. So their memory is not reserved at once.
+    // Logs are read into memtables that nobody queries, so these do not reserve their memory at
+    // once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Arc::new(Options::new().guard(guard).write_buffer_bytes(write_buffer_bytes));
     let next_file = free_number(&names, manifest.layout.as_ref());
@@ -119,23 +120,23 @@ pub fn repair_with_progress(
 /// A repair in progress.
 struct Repair<'a, 'l> {
     table_files: Arc<TableFiles>,
-    /// What the folder held at first.
+    /// The files in the folder at the beginning.
     names: Vec<String>,
     report: RepairReport,
-    /// Tables that were written, while no manifest may name them.
+    /// Tables that were written and that no manifest can name yet.
     written: Vec<u64>,
-    /// Tables that are read.
+    /// Counts the tables that are read.
     steps: Steps<'a, 'l>,
 }
 
-/// What can be read of a tree.
+/// The readable tables of a tree.
 #[derive(Default)]
 struct Readable {
     facts: Vec<TableFacts>,
     tables: Vec<Arc<Table>>,
 }
 
-/// The repaired store, and the files that are to leave the folder.
+/// The repaired store, and the files that leave its folder.
 struct Plan {
     layout: StoreLayout,
     aside: Vec<String>,
@@ -158,8 +159,8 @@ impl Repair<'_, '_> {
     }
 
     /// Whether the manifest describes the newest tree. A manifest that has lost its last edits may
-    /// still be readable. Then tables that it names are missing, or logs do not continue where its
-    /// tables end, or other tables are newer.
+    /// still be readable. In that case tables that it names are missing, or logs do not continue
+    /// where its tables end, or other tables are newer.
     fn trusts(&self, store: &StoreLayout, manifest: &FoundManifest) -> Result<bool> {
         let tables = || store.trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
         let all_there = tables().all(|table| self.has(&table_name(table.file)));
@@ -172,8 +173,8 @@ impl Repair<'_, '_> {
             return Ok(false);
         };
         let last = last.max(store.last_sequence());
-        // Without a torn end such tables mean nothing: after a crash they are in no edit, and may
-        // be incomplete.
+        // Without a torn end, such tables prove nothing: a crash leaves tables that are in no edit
+        // and may be incomplete.
         for file in unknown.into_iter().filter(|_| manifest.is_torn) {
             let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
             if parts.properties.is_some_and(|known| known.sequences.1 > last) {
@@ -183,7 +184,7 @@ impl Repair<'_, '_> {
         Ok(true)
     }
 
-    /// The newest sequence number in logs. None: the logs are damaged.
+    /// Returns the newest sequence number in logs. None: the logs are damaged.
     fn last_in_logs(&self, store: &StoreLayout) -> Result<Option<Sequence>> {
         let size = MemtableSize::of(self.table_files.options.write_buffer_bytes);
         let files = (&self.table_files.folder, &*self.table_files.values.store);
@@ -212,12 +213,12 @@ impl Repair<'_, '_> {
         self.names.iter().any(|other| other == name)
     }
 
-    /// The numbers of all files of one kind, ascending.
+    /// Returns the numbers of all files of one kind, ascending.
     fn numbers(&self, name_of: fn(u64) -> String) -> Vec<u64> {
         numbers_of(&self.names, name_of)
     }
 
-    /// The manifest's trees without what is lost. None: nothing needs repair.
+    /// Returns the manifest's trees without what is lost. None: nothing needs repair.
     fn keep(&mut self, store: &StoreLayout) -> Result<Option<Plan>> {
         let mut next = store.clone();
         let mut aside = Vec::new();
@@ -251,8 +252,8 @@ impl Repair<'_, '_> {
         if next == *store && aside.is_empty() {
             return Ok(None);
         }
-        // Merges left these tables over, and opening would remove them. They may hold what is lost
-        // elsewhere.
+        // Merges have left these tables behind, and an opening would remove them. But they may have
+        // entries that are lost elsewhere.
         let named = store.table_files();
         let is_left_over = |file: &u64| !named.contains(file);
         let left_over = self.numbers(table_name).into_iter().filter(is_left_over);
@@ -262,7 +263,7 @@ impl Repair<'_, '_> {
         Ok(Some(Plan { layout: next.with(KeyspaceId::DEFAULT, tree), aside }))
     }
 
-    /// A tree with those of its tables that can be read.
+    /// Returns a tree with its readable tables only.
     fn keep_tables(
         &mut self,
         id: KeyspaceId,
@@ -282,7 +283,7 @@ impl Repair<'_, '_> {
         Ok(next)
     }
 
-    /// How tables of a key space are read and written.
+    /// Returns the files of a key space's tables.
     fn files_of(&self, id: KeyspaceId) -> Arc<TableFiles> {
         Arc::new(self.table_files.sharing(id, &self.table_files.options))
     }
@@ -327,7 +328,7 @@ impl Repair<'_, '_> {
         self.written.extend(output.tables.iter().map(|(file, _)| *file));
     }
 
-    /// The readable writes of the logs become one more flush of each tree.
+    /// Turns the readable writes of the logs into one more flush of each tree.
     fn keep_logs(&mut self, next: &mut StoreLayout, aside: &mut Vec<String>) -> Result<()> {
         let live = next.logs.live;
         let mut numbers = self.numbers(wal_name);
@@ -370,7 +371,8 @@ impl Repair<'_, '_> {
         Ok(())
     }
 
-    /// Parts of the filter whose images no longer fit are rebuilt when the store is opened.
+    /// Keeps the images that still fit. Parts of the filter without one are rebuilt when the store
+    /// is opened.
     fn keep_images(
         &self,
         layout: &Layout,
@@ -384,8 +386,8 @@ impl Repair<'_, '_> {
                 bounds.map(|bounds| layout.base_files(&bounds))
             };
             let fits = match guard_image::read(&self.table_files.folder, &record) {
-                // Even in a sound tree, a run may have become the oldest without its image knowing
-                // that.
+                // Even in a sound tree, a run may have become the oldest without its image
+                // recording that.
                 Ok(bytes) => Part::read_image(&bytes).is_ok() && base(next) == base(layout),
                 Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => false,
                 Err(other) => return Err(other),
@@ -400,7 +402,7 @@ impl Repair<'_, '_> {
         Ok(())
     }
 
-    /// Trees of all tables that can be read, except those that the manifest removed from them.
+    /// Makes trees of all readable tables, except those that the manifest has removed.
     fn rebuild(&mut self, manifest: &FoundManifest) -> Result<Plan> {
         self.report.manifest_rebuilt = true;
         self.doubt_manifest(manifest);
@@ -441,8 +443,8 @@ impl Repair<'_, '_> {
         Ok(Plan { layout, aside })
     }
 
-    /// The key space that a table names, and the tables that it was made of. What cannot be read is
-    /// taken for one of the default one.
+    /// Returns the key space of a table, and the tables that it was made of. An unreadable table
+    /// counts as one of the default key space.
     fn known_of(&self, file: u64) -> Result<(KeyspaceId, MadeOf)> {
         let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
         let keyspace = parts.properties.map_or(KeyspaceId::DEFAULT, |known| known.keyspace);
@@ -486,7 +488,8 @@ impl Repair<'_, '_> {
         Ok(store)
     }
 
-    /// The store with a tree, whose key space gets a name if that is not known.
+    /// Adds a tree to the store. If the name of its key space is unknown, the key space gets a new
+    /// one.
     fn with_tree(
         &mut self,
         store: StoreLayout,
@@ -521,7 +524,7 @@ impl Repair<'_, '_> {
         Ok(store.with(id, tree))
     }
 
-    /// Entries of logs that are in no table become tables.
+    /// Turns entries of logs that are in no table into tables.
     fn rebuild_logs(
         &mut self,
         logs: &[u64],
@@ -541,7 +544,7 @@ impl Repair<'_, '_> {
         Ok(())
     }
 
-    /// Only a whole manifest tells which tables and logs there were. Without one, missing files
+    /// Only an intact manifest tells which tables and logs there were. Without one, missing files
     /// leave no trace.
     fn doubt_manifest(&mut self, manifest: &FoundManifest) {
         let unknown = "which tables and logs are gone as well, nobody can tell";
@@ -593,7 +596,7 @@ impl Repair<'_, '_> {
         self.report.lost.push(Loss { file, offset: 0, what, entries });
     }
 
-    /// Writes sorted entries as a run. None: there are none.
+    /// Writes sorted entries as a run. None: there are no entries.
     fn write_run(&mut self, id: KeyspaceId, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
         let Some(output) = write_run(&self.files_of(id), writes)? else { return Ok(None) };
         self.report.saved_from_logs += writes.len() as u64;
@@ -602,7 +605,7 @@ impl Repair<'_, '_> {
     }
 
     fn install(&mut self, mut plan: Plan) -> Result<()> {
-        // A file of several pieces leaves the folder once.
+        // A file with several pieces leaves the folder once.
         plan.aside.sort_unstable();
         plan.aside.dedup();
         let folder = &self.table_files.folder;
@@ -618,31 +621,31 @@ impl Repair<'_, '_> {
         }
         lost.sync()?;
         folder.sync()?;
-        // From here on the manifest may name what was written.
+        // From here on the manifest may name the written tables.
         self.written.clear();
         Manifest::create(folder, plan.layout)?;
         for name in &plan.aside {
-            // A file that stays is in no tree, and is removed when the store is opened.
+            // A file that remains is in no tree. The next opening removes it.
             let _ = folder.remove(name);
         }
         folder.sync()
     }
 }
 
-/// Makes the span begin at 0: the run is the oldest, since those below it are lost.
+/// Makes the span begin at 0: the run is now the oldest, since all older runs are lost.
 fn begin_at_0(table: &mut TableRecord) {
     let from_0 = Span::new(FlushNumber(0), table.span.hi());
     table.span = from_0.expect("no span ends at 0");
 }
 
-/// The least and the greatest. Requires: there are writes.
+/// Returns the least and the greatest sequence number. Requires: there are writes.
 fn sequences(writes: &[SavedWrite]) -> (Sequence, Sequence) {
     let numbers = || writes.iter().map(|write| write.sequence);
     let (least, greatest) = (numbers().min(), numbers().max());
     (least.expect("not empty"), greatest.expect("not empty"))
 }
 
-/// The name, or the name with a number that is not taken yet.
+/// Returns the name, or the name with the first number that is not taken.
 fn free_name(name: &str, taken: &[String]) -> String {
     let numbered = (1..).map(|number| format!("{name}.{number}"));
     let mut names = std::iter::once(name.to_string()).chain(numbered);

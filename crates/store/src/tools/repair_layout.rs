@@ -1,13 +1,13 @@
-//! Builds a tree from what its tables know of themselves, without a manifest.
+//! Builds a tree from what tables say about themselves, without a manifest.
 //! ```text
 //! sequence numbers   |-- run of tables 3, 4 --|   |-- 9 --|   |--- 11 ---|
 //!                                                               |- 12 -|   11 and 12: one flush
 //! tree               flush 0, level 1             flush 1     flush 2: two runs if they share keys
 //! ```
-//! Invariants: the runs of a sound tree hold disjoint intervals of sequence numbers. So tables
-//! whose intervals overlap belong to one run, or a merge has left one of them over. Either way they
-//! all get one flush number, and each entry's flush lies in its table's span. Of two tables that
-//! share keys, the newer one is in the newer run.
+//! Invariants: the runs of a sound tree have disjoint intervals of sequence numbers. So tables
+//! whose intervals overlap belong to one run, or a merge has left one of them behind. Either way
+//! they all get one flush number, and each entry's flush lies in its table's span. Of two tables
+//! that share keys, the newer one is in the newer run.
 
 use trommel_filters::{FlushNumber, Span};
 
@@ -17,18 +17,18 @@ use crate::files::table::made_of::MadeOf;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::tree::run_writer::whole_table;
 
-/// What a table knows of itself. For a trimmed table, also what the manifest knows of a piece of
-/// it.
+/// What a table says about itself. For a trimmed table, also what the manifest says about a piece
+/// of it.
 #[derive(Clone, Debug)]
 pub(crate) struct TableFacts {
-    /// The table or the piece, in a run, level and span that are not known yet.
+    /// The table or the piece. Its run, level and span are not known yet.
     pub(crate) piece: TableRecord,
     pub(crate) sequences: (Sequence, Sequence),
-    /// The number of the file whose entries it has: another one if that was damaged.
+    /// The file whose entries it has. This is another file if that one was damaged.
     pub(crate) was: u64,
     /// The tables that it was made of, if it has all that these had for its keys.
     pub(crate) made_of: MadeOf,
-    /// It was made of logs, so it has the newest entry of each of its keys.
+    /// Whether it was made of logs, and so has the newest entry of each of its keys.
     pub(crate) is_newest: bool,
 }
 
@@ -60,14 +60,14 @@ impl TableFacts {
         self.piece.from < other.piece.to && other.piece.from < self.piece.to
     }
 
-    /// The table as a manifest knows it.
+    /// Returns the table's record for a manifest.
     pub(crate) fn record(&self, run: u64, level: usize, span: Span) -> TableRecord {
         TableRecord { run, level, span, ..self.piece.clone() }
     }
 }
 
-/// The tree of these tables, and the files of tables that share keys and ages with a newer one. The
-/// caller sets the numbers of files and logs.
+/// Returns the tree of these tables, and the files of tables that share keys and ages with a newer
+/// table. The caller sets the numbers of files and logs.
 pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
     let mut layout = Layout::default();
     let mut doubtful = Vec::new();
@@ -77,7 +77,7 @@ pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
         layout.flushes.push(FlushRecord { flush, first: least });
         let runs = runs_of(tables);
         doubtful.extend(runs[1..].iter().flatten().map(|table| table.piece.file));
-        // This loop begins with the oldest run, and inserts newer ones before it.
+        // The loop begins with the oldest run, and inserts newer ones before it.
         for run in runs.iter().rev() {
             let level = usize::from(layout.runs.is_empty());
             layout.runs.insert(0, run_record(run, level, span));
@@ -87,7 +87,7 @@ pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
     (layout, doubtful)
 }
 
-/// Groups of tables whose intervals of sequence numbers overlap, oldest first.
+/// Groups tables whose intervals of sequence numbers overlap, oldest group first.
 pub(crate) fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
     tables.sort_by_key(|table| table.sequences);
     let mut groups: Vec<Vec<TableFacts>> = Vec::new();
@@ -103,7 +103,7 @@ pub(crate) fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
     groups
 }
 
-/// Runs of tables of one age, newest first. Tables that share no keys are in one run.
+/// Distributes tables of one age to runs, newest first. Tables that share no keys are in one run.
 pub(crate) fn runs_of(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
     tables.sort_by_key(|table| {
         std::cmp::Reverse((table.is_newest, table.sequences.1, table.piece.file))
@@ -142,7 +142,7 @@ mod tests {
         TableFacts { piece, sequences, was: file, made_of: MadeOf::default(), is_newest: false }
     }
 
-    /// The files of each run, newest first, with level and span.
+    /// Returns the files of each run, newest first, with level and span.
     fn runs(layout: &Layout) -> Vec<(Vec<u64>, usize, u64, u64)> {
         let span = |run: &RunRecord| (run.span().lo().0, run.span().hi().0);
         let runs = layout.runs.iter();

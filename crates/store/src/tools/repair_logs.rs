@@ -4,7 +4,7 @@
 //!                                    '-- lost: at most 3 writes
 //! ```
 //! Invariants: a group is saved as a whole or not at all. Groups that do not count, as a later log
-//! tells, are left out.
+//! says, are left out.
 
 use std::collections::BTreeMap;
 
@@ -49,11 +49,11 @@ impl SavedWrite {
 
 type Keeps<'k> = dyn FnMut(KeyspaceId, &Entry<'_>) -> Result<bool> + 'k;
 
-/// Writes of each key space, in the order of entries.
+/// The writes of each key space, in the order of entries.
 pub(crate) type SavedWrites = BTreeMap<KeyspaceId, Vec<SavedWrite>>;
 
-/// The writes of these logs that `keeps` wants. Losses go into the report.
-/// `known`: what the manifest tells, if it is trusted.
+/// Returns the writes of these logs that `keeps` accepts. Losses go into the report. `known`: the
+/// manifest's layout, if it is trusted.
 pub(crate) fn save_writes(
     (folder, values): (&OpenFolder, &StoreValues),
     numbers: &[u64],
@@ -101,7 +101,7 @@ pub(crate) fn save_writes(
     }
     let newest = known.and_then(|known| known.logs.needed());
     if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
-        // It is unknown how much it held.
+        // How much it held is unknown.
         let begins = if numbers.contains(&gone) { "the log's beginning" } else { "the log" };
         saver.lose(wal_name(gone), 0, format!("{begins} is missing"));
     }
@@ -146,7 +146,7 @@ struct Saver<'r> {
 }
 
 impl Saver<'_> {
-    /// The group of a fragment, if it has one that counts.
+    /// Returns the group of a fragment, if it has one that counts.
     fn next<'a>(
         &mut self,
         number: u64,
@@ -159,7 +159,7 @@ impl Saver<'_> {
         }
         match fragment {
             Fragment::Whole { item: LogRecord::Predecessor(_), .. } => {}
-            // It has no place among the numbers.
+            // Repeated writes have no place in the sequence of numbers.
             Fragment::Whole { item: LogRecord::Group(group), .. } if group.repeats => {
                 return Some(group);
             }
@@ -192,7 +192,7 @@ impl Saver<'_> {
         self.report.lost.push(Loss { file, offset, what, entries: None });
     }
 
-    /// A group with this first number ends the losses before it. Failed writes may also have used
+    /// Ends the losses before a group with this first number. Failed writes may also have used
     /// numbers.
     fn close(&mut self, first: u64) {
         let Some(open) = self.open.take() else { return };
@@ -203,7 +203,7 @@ impl Saver<'_> {
         others.iter_mut().for_each(|other| other.entries = missing.filter(|&count| count == 0));
     }
 
-    /// Reports the log that this one follows, if it is missing.
+    /// Reports the predecessor of a log, if it is missing.
     fn look_for(&mut self, numbers: &[u64], live: Option<u64>, number: u64, before: Predecessor) {
         if before.wal == 0 || before.valid_bytes == 0 || numbers.contains(&before.wal) {
             return;
@@ -222,7 +222,7 @@ impl Saver<'_> {
         }
     }
 
-    /// Damage that costs no writes is no loss, but gets a note.
+    /// Turns damage that costs no writes from a loss into a note.
     fn drop_empty_losses(&mut self) {
         let is_empty = |loss: &mut Loss| loss.entries == Some(0) && loss.file.ends_with(".wal");
         let empty = self.report.lost.extract_if(.., is_empty);

@@ -1,9 +1,9 @@
 //! Reads a manifest in any state.
 //! ```text
-//! edit | edit | edit            all of it: the layout
+//! edit | edit | edit            all are readable: the layout
 //! edit | #### | edit | edit     the readable edits: which tables joined the tree, which left
 //! ```
-//! Invariant: a file's number is never used twice. So a table that left in any edit is not in the
+//! Invariant: a file number is never used twice. So a table that left in any edit is not in the
 //! tree, unless that edit adds pieces of it again.
 
 use std::collections::{BTreeMap, HashSet};
@@ -20,38 +20,41 @@ use crate::plan::layout::{Edit, TableRecord};
 use crate::plan::store_layout::{KeyspaceChange, StoreEdit, StoreLayout};
 use crate::storage::open_folder::OpenFolder;
 
-/// Later versions are taken for damage: no Trommel has had them.
+/// Larger version numbers count as damage: no Trommel has had them.
 const VERSION_BELIEVED: u32 = 255;
 
-/// What could be read of a manifest.
+/// Everything that could be read of a manifest.
 #[derive(Default)]
 pub(crate) struct FoundManifest {
-    /// The file exists.
+    /// Whether the file exists.
     pub(crate) is_there: bool,
-    /// The layout, if all of the file but a torn end can be read.
+    /// The layout, if the whole file except a torn end is readable.
     pub(crate) layout: Option<StoreLayout>,
-    /// The file ends in bytes without a record: after a crash, or by damage to the last edit.
+    /// Whether the file ends in bytes without a record, after a crash or by damage to the last
+    /// edit.
     pub(crate) is_torn: bool,
-    /// Where its last record ends.
+    /// The end of its last record.
     pub(crate) end: u64,
     /// The damage, with offsets.
     pub(crate) damage: Vec<(u64, String)>,
-    /// The names of key spaces, as far as readable edits tell them.
+    /// The names of key spaces, as far as readable edits say.
     pub(crate) names: BTreeMap<KeyspaceId, String>,
-    /// No key space has this number or a larger one, as far as that can be read.
+    /// No key space has this number or a larger one, as far as edits are readable.
     pub(crate) next_keyspace: u32,
-    /// The key spaces of tables.
+    /// The key space of each table.
     owners: BTreeMap<u64, KeyspaceId>,
     /// Every table that joined the tree in a readable edit, as the last such edit describes it.
     /// Several records are pieces of one trimmed table.
     pub(crate) added: BTreeMap<u64, Vec<TableRecord>>,
-    /// Every table that left the tree, and of which no piece was added again.
+    /// Every table that left the tree and of which no piece was added again.
     pub(crate) removed: HashSet<u64>,
-    /// The newest sequence number that it names.
+    /// The newest sequence number that the manifest names.
     pub(crate) last_sequence: Sequence,
 }
 
 impl FoundManifest {
+    /// Reads the manifest in a folder.
+    ///
     /// # Errors
     /// `Io`, and `Version` if it names another version that may exist. Damage is no error here.
     pub(crate) fn read(folder: &OpenFolder) -> Result<FoundManifest> {
@@ -122,7 +125,8 @@ impl FoundManifest {
         self.next_keyspace = self.next_keyspace.max(edit.next_keyspace.unwrap_or_default());
     }
 
-    /// A merge of a key range removes tables from the tree. The same edit adds what stays of them.
+    /// A merge of a key range removes tables from the tree. The same edit adds their remaining
+    /// pieces.
     fn follow(&mut self, id: KeyspaceId, edit: &Edit) {
         let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
         self.last_sequence = self.last_sequence.max(last.unwrap_or_default());
@@ -137,7 +141,7 @@ impl FoundManifest {
         }
     }
 
-    /// The records of a trimmed table, or one record, or None.
+    /// Returns the records of a trimmed table, or its only record, or None.
     pub(crate) fn pieces_of(&self, file: u64) -> Vec<Option<&TableRecord>> {
         let pieces = self.added.get(&file).map_or(&[][..], Vec::as_slice);
         match pieces.iter().all(|piece| piece.is_trimmed) && !pieces.is_empty() {
@@ -152,7 +156,7 @@ impl FoundManifest {
     }
 }
 
-/// Fails for a store of another version: its repair would be guesswork.
+/// Refuses a store of another version, since its repair would be guesswork.
 fn check_version(bytes: &[u8], path: &Path) -> Result<()> {
     let is_another = |version: &u32| *version != FORMAT_VERSION;
     let believed = |version: &u32| (1..=VERSION_BELIEVED).contains(version);

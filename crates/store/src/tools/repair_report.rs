@@ -1,7 +1,7 @@
 //! The report of a repair: what it did, what is lost, and what cannot be known.
 //! ```text
-//! lost      something that is left tells what is missing: a checksum, a manifest, a later log
-//! doubts    what would tell is missing or damaged itself, so more may be lost
+//! lost      a checksum, a manifest or a later log shows that something is missing
+//! doubts    whatever could show it is missing or damaged itself, so more may be lost
 //! ```
 //! Invariant: all was saved if both are empty.
 
@@ -15,11 +15,11 @@ use crate::files::log_check::LogCounts;
 pub struct Loss {
     /// The file that held it.
     pub file: String,
-    /// Where in that file.
+    /// Its offset in that file.
     pub offset: u64,
     /// What is wrong there.
     pub what: String,
-    /// How many entries, at most. None: unknown.
+    /// The most entries that are lost. None: unknown.
     pub entries: Option<u64>,
 }
 
@@ -29,15 +29,15 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Something that a repair cannot know: more may be missing, and nothing that is left tells of it.
+/// Something that a repair cannot know: more may be lost without a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Doubt {
-    /// The file that would have told, or that may have held something.
+    /// The file that could have told, or that may have held something.
     pub file: String,
-    /// Where in that file. None: the doubt is about the whole file.
+    /// The offset in that file. None: the doubt is about the whole file.
     pub offset: Option<u64>,
-    /// What is not known, and why.
+    /// What is unknown, and why.
     pub what: String,
 }
 
@@ -56,24 +56,24 @@ impl fmt::Display for Doubt {
 pub struct RepairReport {
     /// False: the store is sound, and nothing was touched.
     pub changed: bool,
-    /// The manifest could not be trusted, so the tree was rebuilt from the tables.
+    /// True: the manifest could not be trusted, so the trees were rebuilt from tables.
     pub manifest_rebuilt: bool,
-    /// Tables of the repaired tree.
+    /// The number of tables in the repaired store.
     pub tables: u64,
-    /// Entries in them.
+    /// Entries in these tables.
     pub entries: u64,
-    /// Logs that stay, and their entries that are in no table yet.
+    /// The remaining logs, and their entries that are in no table yet.
     pub logs: LogCounts,
-    /// Tables that were rewritten without their damaged blocks.
+    /// The number of tables that were rewritten without their damaged blocks.
     pub rewritten: u64,
-    /// Writes that were saved from logs into a table.
+    /// The number of writes that were saved from logs into tables.
     pub saved_from_logs: u64,
-    /// What could not be saved, as far as anything that is left tells of it.
+    /// What could not be saved, as far as anything left shows it.
     pub lost: Vec<Loss>,
     /// What cannot be known: more may be lost. All was saved if this and `lost` are empty.
     pub doubts: Vec<Doubt>,
     /// Anything else that is worth knowing.
     pub notes: Vec<String>,
-    /// Files that are in the folder `lost` now.
+    /// The files that are now in the subfolder `lost`.
     pub set_aside: Vec<String>,
 }

@@ -1,8 +1,8 @@
-//! Checks whole tables, and rewrites damaged ones without their damage.
+//! Checks whole tables, and rewrites damaged ones without the damage.
 //! ```text
 //! table 12   block | #### | block | index | filter     sound: it stays
 //!                 v                                    else: a new table gets the entries of all
-//! table 31   block | block | index | filter            readable blocks, and the others are lost
+//! table 31   block | block | index | filter            readable blocks; the others are lost
 //! ```
 //! Invariant: a damaged table is not changed, and its number is not used again.
 
@@ -23,21 +23,21 @@ use crate::tools::verify::check_flush;
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
-/// The result of a repair of a table.
+/// The result of repairing a table.
 pub(crate) enum Mended {
-    /// Every byte of it is as it was written.
+    /// Every byte of the table is as it was written.
     Sound(Arc<Table>),
     /// Its readable entries are in new tables. There are none if nothing could be read.
     Rewritten(RunOutput),
 }
 
 impl Mended {
-    /// Whether it is the table of this record: its keys lie in the record's bounds, and its flushes
-    /// in the record's span.
+    /// Whether this is the table of the record: its keys lie within the record's bounds, and its
+    /// flushes within the record's span.
     pub(crate) fn belongs(&self, layout: &Layout, record: &TableRecord) -> bool {
         let is_oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
         let fits_flush = |sequence| check_flush(layout, record.span, is_oldest, sequence).is_ok();
-        // The file of a trimmed table has other keys too.
+        // The file of a trimmed table has other keys, too.
         let is_sound = matches!(self, Mended::Sound(_));
         let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
             true => *from <= *record.from && *record.to <= *to,
@@ -58,8 +58,8 @@ impl Mended {
     }
 }
 
-/// Reads a whole table. `record`: what is known of the table from elsewhere. If it was trimmed,
-/// only keys within the record's bounds are rewritten.
+/// Reads a whole table, and rewrites it if it is damaged. `record`: what the manifest says about
+/// the table. If it was trimmed, only keys within the record's bounds are rewritten.
 ///
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
@@ -84,7 +84,7 @@ pub(crate) fn mend(
         Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
         None => tombstones,
     };
-    // A table of deletions alone has an index without blocks.
+    // A table of range deletions alone has an index without blocks.
     let is_readable = parts.block_count().is_some_and(|count| count > 0 || !tombstones.is_empty());
     let writer = RunWriter::new(table_files, tombstones).with_filter(parts.filter());
     let name = table_name(file);
@@ -99,7 +99,7 @@ pub(crate) fn mend(
     Ok(Mended::Rewritten(copier.writer.finish()?))
 }
 
-/// Copies what can be read.
+/// Copies the readable entries of a table.
 struct Copier<'a> {
     name: String,
     writer: RunWriter,
@@ -127,7 +127,7 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Returns the number of entries that are in order.
+    /// Copies the entries of a block as long as they are in order. Returns how many these are.
     fn copy_entries(&mut self, offset: u64, mut cursor: BlockCursor) -> Result<u64> {
         let mut copied = 0;
         cursor.seek_first();
@@ -156,7 +156,7 @@ impl Copier<'_> {
         self.last.as_ref().is_none_or(|(key, sequence)| order((key, *sequence), here).is_lt())
     }
 
-    /// Each piece of a table is repaired by itself, but its damage is reported once.
+    /// Each piece of a table is repaired separately, but its damage is reported once.
     fn lose(&mut self, offset: u64, what: String, entries: Option<u64>) {
         let loss = Loss { file: self.name.clone(), offset, what, entries };
         if !self.report.lost.contains(&loss) {
@@ -164,7 +164,7 @@ impl Copier<'_> {
         }
     }
 
-    /// Without the index it is unknown where blocks begin.
+    /// Reports the whole table as lost: without the index it is unknown where blocks begin.
     fn lose_all(&mut self, parts: &TableParts, entries: Option<u64>) {
         let entries = parts.properties.as_ref().map(|known| known.entries).or(entries);
         let first = parts.damage.iter().find_map(Error::as_damage);
@@ -177,7 +177,7 @@ impl Copier<'_> {
         self.lose(offset, what, entries);
     }
 
-    /// Keys that the lost ranges deleted may be seen again.
+    /// Keys that the lost ranges deleted may reappear.
     fn lose_tombstones(&mut self, parts: &TableParts) {
         if let Some(offset) = parts.tombstones_at().filter(|_| parts.tombstones.is_none()) {
             let what = "deletions of ranges; keys in them may be seen again".to_string();

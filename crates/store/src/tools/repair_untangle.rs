@@ -1,17 +1,18 @@
-//! Merges tables that share keys and ages: those that merges left over, or took a part of.
+//! Merges tables that share keys and ages: a merge has left them behind, or taken a part of them.
 //! ```text
-//! table 4     a7 b8                     left over from the merge that made table 6
+//! table 4     a7 b8                     left behind by the merge that made table 6
 //! table 6     [a7 a2] b8                lost its block "a7": now a2 b8
-//! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has what came after 4
+//! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has entries that came after 4
 //! so          a7 a2 b8                  one table of both
 //! ```
-//! It is unknown which of two such tables has the newer entries for all of their keys. A merge may
-//! have trimmed one of them, or taken one table of a level and left others. Also, a deletion of a
-//! range may hide entries of the other.
+//! It is unknown which of two such tables has the newer entries, and this may differ by key. A
+//! merge may have trimmed one of them, or taken one table of a level and left others. Also, a range
+//! deletion may hide entries of the other table.
 //!
-//! Operands may be in one that a merge has made of them. So a table that tells which tables it was
-//! made of takes the place of these, for its own keys. Invariant: a merged table holds each entry
-//! that any of its inputs had, once, but for what is in another of them.
+//! A merge may have combined operands of one table into an entry of another. So a table that
+//! records which tables it was made of replaces these, for its own keys. Invariant: a merged table
+//! has each entry of any of its inputs exactly once, except for entries that another input
+//! replaces.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -28,7 +29,7 @@ use crate::tools::repair_layout::{TableFacts, by_age, runs_of};
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
-/// The result.
+/// The result of `untangle`.
 #[derive(Default)]
 pub(crate) struct Untangled {
     pub(crate) facts: Vec<TableFacts>,
@@ -36,8 +37,8 @@ pub(crate) struct Untangled {
     pub(crate) merged: Vec<u64>,
 }
 
-/// Merges the tables of one age that share keys, and returns all others as they are. The new files
-/// are added to `written`.
+/// Merges the tables of one age that share keys, and returns all others as they are. Adds the new
+/// files to `written`.
 pub(crate) fn untangle(
     table_files: &Arc<TableFiles>,
     facts: Vec<TableFacts>,
@@ -62,7 +63,8 @@ pub(crate) fn untangle(
 
 fn merge(table_files: &Arc<TableFiles>, group: &[TableFacts]) -> Result<RunOutput> {
     let span = Span::of_flush(FlushNumber(0));
-    // Of one entry in two tables the one of the newer file is kept: more may be in it.
+    // If two tables have the same entry, the one of the newer file is kept: it may combine more
+    // operands.
     let mut group: Vec<&TableFacts> = group.iter().collect();
     group.sort_by_key(|facts| Reverse(facts.was));
     let replaced = Replaced::by(group.iter().copied());
@@ -89,7 +91,7 @@ fn merge(table_files: &Arc<TableFiles>, group: &[TableFacts]) -> Result<RunOutpu
     writer.finish()
 }
 
-/// By the number of a table: those that were made of it.
+/// The tables that were made of a table, by its number.
 struct Replaced<'f>(HashMap<u64, Vec<&'f TableFacts>>);
 
 impl<'f> Replaced<'f> {
@@ -106,8 +108,8 @@ impl<'f> Replaced<'f> {
     }
 }
 
-/// Makes tables as old as those that they take the place of. They may have lost all entries that
-/// are as old, into newer ones.
+/// Makes tables as old as those that they replace. Merges may have moved all entries of that age
+/// into other tables.
 fn age(facts: Vec<TableFacts>) -> Vec<TableFacts> {
     let mut least: HashMap<u64, Sequence> = HashMap::new();
     let replaced = Replaced::by(facts.iter());

@@ -1,4 +1,4 @@
-//! References whose values are lost: their entries are lost with them.
+//! Finds references whose values are lost. Their entries are lost, too.
 //!
 //! Invariant: files are only read.
 
@@ -14,7 +14,8 @@ use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 
-/// What is wrong with the value that an entry refers to. None: nothing, or it refers to none.
+/// Returns what is wrong with the value that an entry refers to. None: it is sound, or the entry
+/// refers to none.
 pub(crate) fn lost_value(values: &StoreValues, entry: &Entry<'_>) -> Result<Option<String>> {
     let Some(Ok(at)) = entry.value_ref() else { return Ok(None) };
     let checked = values.found(at.file).and_then(|file| file.check(values.files(), &at));
@@ -27,7 +28,7 @@ pub(crate) fn lost_value(values: &StoreValues, entry: &Entry<'_>) -> Result<Opti
     }
 }
 
-/// What is wrong with values that writes in logs refer to, and are in no table.
+/// Returns what is wrong with values that logged writes refer to and that are in no table.
 pub(crate) fn lost_in_logs(
     files: (&OpenFolder, &StoreValues),
     names: &[String],
@@ -53,7 +54,7 @@ pub(crate) fn lost_in_logs(
     Ok(lost)
 }
 
-/// Whether an entry of a table refers to a value that is lost.
+/// Whether any entry of a table refers to a lost value.
 pub(crate) fn has_lost_values(values: &StoreValues, table: &Arc<Table>) -> Result<bool> {
     let mut is_lost = false;
     if !table.named_values().is_empty() {

@@ -1,12 +1,12 @@
 //! Reads and checks everything: checksums, the order of entries, the manifest, the logs, the
-//! filter's image, and every key against the guard.
+//! filter's images, and every key against the guard.
 //! ```text
 //! MANIFEST   describes the open tree       tables    checksums, order, index, counts
 //! logs       checksums, lengths, ages      entries   flush within the span, guard says "maybe"
-//! image      length, checksum              runs      of each key, newer runs have newer entries
+//! image      length, checksum              runs      newer runs have the newer entries of a key
 //! ```
-//! Invariants: it checks one version, which it pins, beside writes, flushes and merges. A file that
-//! has left the tree meanwhile is no damage.
+//! Invariants: each tree is checked in one version, which is pinned, while writes, flushes and
+//! merges continue. A file that leaves the tree meanwhile is no damage.
 
 use trommel_filters::{KeyRange, Query, Span};
 
@@ -34,28 +34,28 @@ use crate::tree::version::Version;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// Tables read.
+    /// The number of tables that were read.
     pub tables: u64,
-    /// Entries in them.
+    /// Entries in these tables.
     pub entries: u64,
-    /// Bytes of them.
+    /// Bytes of these tables.
     pub bytes: u64,
-    /// Logs read, and their entries that are in no table yet.
+    /// The logs that were read, and their entries that are in no table yet.
     pub logs: LogCounts,
-    /// Entries in memory that are in no table yet. None: the store was not open.
+    /// Entries in memtables. None: the store was not open.
     pub memtable_entries: Option<u64>,
     /// The damage, with file and offset. Empty: the store is sound.
     pub damage: Vec<String>,
 }
 
 impl VerifyReport {
-    /// Damage goes into the report, and other errors to the caller.
+    /// Adds damage to the report; returns other errors to the caller.
     pub(crate) fn note(&mut self, checked: Result<()>) -> Result<()> {
         checked.or_else(|error| report_damage(&mut self.damage, error))
     }
 }
 
-/// Damage goes into the list, but only once. Other errors go to the caller.
+/// Adds damage to the list, but only once. Returns other errors to the caller.
 pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> {
     if !matches!(error, Error::Corrupt { .. } | Error::FileMissing { .. }) {
         return Err(error);
@@ -67,10 +67,10 @@ pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> 
     Ok(())
 }
 
-/// Entries between two words to the listener.
+/// The number of entries between two calls of the listener.
 const STEP_ENTRIES: u64 = 4096;
 
-/// Checks the trees of a store: one at least.
+/// Checks the trees of a store. Requires: at least one.
 pub(crate) fn verify(trees: &[Arc<OpenTree>], steps: &mut Steps<'_, '_>) -> Result<VerifyReport> {
     let mut report = verify_trees(trees, steps)?;
     check_logs(&trees[0], &mut report)?;
@@ -79,7 +79,7 @@ pub(crate) fn verify(trees: &[Arc<OpenTree>], steps: &mut Steps<'_, '_>) -> Resu
     Ok(report)
 }
 
-/// As above, of trees that another process writes, as a layout has them, and of its logs.
+/// Like `verify`, for trees that another process writes, with their layout and their logs.
 pub(crate) fn verify_followed(
     trees: &[Arc<OpenTree>],
     (folder, layout): (&OpenFolder, &StoreLayout),
@@ -134,19 +134,19 @@ fn verify_tree(
     Ok(())
 }
 
-/// Looks for a key that cannot be read because its operands' operator is not here, and for values
-/// apart that are damaged.
+/// Looks for a key that cannot be read because its merge operator is missing, and for damaged
+/// values apart.
 struct Unreadable<'v> {
     tree: &'v OpenTree,
     version: &'v Version,
-    /// The first one that was found.
+    /// The first such key.
     key: Option<Vec<u8>>,
-    /// What is wrong with values.
+    /// The damage to values.
     values: Vec<Error>,
 }
 
 impl Unreadable<'_> {
-    /// Reads the value that an entry refers to, if it does.
+    /// Reads the value that an entry refers to, if any.
     fn read_value(&mut self, entry: &Entry<'_>) -> Result<()> {
         let Some(Ok(at)) = entry.value_ref() else { return Ok(()) };
         let store = &self.tree.table_files.values.store;
@@ -172,7 +172,8 @@ impl Unreadable<'_> {
         }
     }
 
-    /// A key with an operand. Below a newer value it does no harm.
+    /// Notes a key with an operand if it cannot be read. Below a newer value, an operand does no
+    /// harm.
     fn ask(&mut self, key: &[u8]) {
         if self.key.is_none() && self.tree.merge_operator.get().is_none() {
             let read = get::get_at(self.tree, self.version, key, Sequence::MAX);
@@ -194,17 +195,17 @@ impl Unreadable<'_> {
     }
 }
 
-/// Whether a table's file is as long as the manifest says.
+/// Checks that a table's file is as long as the manifest says.
 pub(crate) fn check_size(table: &Table, record: &TableRecord) -> Result<()> {
     let (named, there) = (record.bytes, table.bytes());
     let what = || format!("it has {there} bytes; the manifest names {named}");
     if named == there { Ok(()) } else { Err(Error::corrupt(table.path(), 0, what())) }
 }
 
-/// Whether the bytes of an image of the filter are those that were written.
+/// Checks that the bytes of a filter's image are those that were written.
 fn check_image(tree: &OpenTree, record: &ImageRecord) -> Result<()> {
     let read = guard_image::read(&tree.table_files.folder, record);
-    // A newer one may have replaced it meanwhile.
+    // A newer image may have replaced it meanwhile.
     let is_named = tree.current.pin().layout.images.contains(record);
     if is_named { read.map(|_| ()) } else { Ok(()) }
 }
@@ -259,7 +260,7 @@ fn check_table(
     if entries == named { Ok(()) } else { Err(wrong(what())) }
 }
 
-/// Whether an entry fits the manifest: its flush is on record and within its table's span.
+/// Checks that an entry fits the manifest: its flush is on record and within its table's span.
 pub(crate) fn check_flush(
     layout: &Layout,
     span: Span,
@@ -270,7 +271,8 @@ pub(crate) fn check_flush(
         return Err("an entry that is newer than all that the manifest tells of");
     }
     match layout.flush_of(sequence) {
-        // The oldest run begins at 0, unless it became the oldest because all below it was deleted.
+        // The oldest run begins at 0, unless it became the oldest because all older runs were
+        // deleted.
         None if is_oldest && span.lo().0 == 0 => Ok(()),
         None => Err("an entry of a flush that is not on record"),
         Some(flush) if span.lo() <= flush && flush < span.hi() => Ok(()),
@@ -278,15 +280,15 @@ pub(crate) fn check_flush(
     }
 }
 
-/// The least and the greatest sequence number in a run.
+/// Returns the least and the greatest sequence number in a run.
 fn sequences(placed: &PlacedRun) -> (Sequence, Sequence) {
     let of_tables = placed.run.tables().iter().map(|table| table.table.properties().sequences);
     let hull = of_tables.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
     hull.expect("a run has tables")
 }
 
-/// Whether the newer run has the newest entry of every key that both have: a search that finds the
-/// key there goes no further.
+/// Checks that the newer run has the newest entry of every key that both have: a search that finds
+/// the key there goes no further.
 fn check_ages(newer: &PlacedRun, older: &PlacedRun, steps: &mut Steps<'_, '_>) -> Result<()> {
     if sequences(newer).0 > sequences(older).1 {
         return Ok(());
@@ -333,16 +335,15 @@ fn check_logs_of(
     layout: &StoreLayout,
     report: &mut VerifyReport,
 ) -> Result<()> {
-    // The walk is over the names in the folder, not over all numbers up to the next one: a damaged
-    // manifest may name any.
+    // Only names in the folder are checked, not all numbers up to the next one: a damaged manifest
+    // may name any number.
     let check = LogCheck { folder, layout, misses_logs: false };
     report.logs =
         check.run(&folder.list()?, &mut |error| report_damage(&mut report.damage, error))?;
     Ok(())
 }
 
-/// Whether the manifest's file is as the open store knows it. Holds the right to change it
-/// meanwhile.
+/// Checks that the manifest's file matches the open store. Holds the manifest's lock meanwhile.
 fn check_manifest(tree: &OpenTree) -> Result<()> {
     let folder = &tree.table_files.folder;
     let manifest = tree.manifest();
@@ -353,7 +354,7 @@ fn check_manifest(tree: &OpenTree) -> Result<()> {
     if is_other { Err(another_tree(tree)) } else { Ok(()) }
 }
 
-/// Whether a tree is as the store's manifest describes it, unless its key space was dropped.
+/// Checks that a tree matches the store's manifest, unless its key space was dropped.
 fn check_layout(tree: &OpenTree) -> Result<()> {
     let _installer = tree.installer();
     let manifest = tree.manifest();

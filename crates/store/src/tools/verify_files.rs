@@ -2,11 +2,11 @@
 //! is missing or damaged.
 //! ```text
 //! sound MANIFEST     its tables, images and logs exist, are those that it names, and are sound
-//! damaged MANIFEST   the tables that are here and have not left the tree are sound
+//! damaged MANIFEST   the tables in the folder that have not left the tree are sound
 //! ```
-//! Invariants: files are only read, and no damage hides damage to another file. Opening is
+//! Invariants: files are only read, and no damage hides damage to another file. An opening is
 //! stricter: it fails at the first error. `Db::verify` checks more: the ages of entries across
-//! runs, and what the guard says of every key.
+//! runs, and the guard's answer for every key.
 
 use std::path::Path;
 
@@ -37,13 +37,13 @@ pub fn verify_files(path: impl AsRef<Path>) -> Result<VerifyReport> {
     verify_files_with(path, &Environment::default())
 }
 
-/// Reads every file of a store that is not open, and tells everything that is missing or damaged.
-/// It also works where the store does not open: [`Db::open`](crate::Db::open) fails at the first
-/// such file.
+/// Reads every file of a store that is not open, and reports everything that is missing or damaged.
+/// Also works if the store does not open: [`Db::open`](crate::Db::open) fails at the first such
+/// file.
 ///
 /// # Errors
-/// `Locked` if the store is open (then [`Db::verify`](crate::Db::verify) checks more). `Missing` or
-/// `NotAStore` if there is none. `Version` if another version of Trommel wrote it. `Io` if the disk
+/// `Locked`: the store is open (then [`Db::verify`](crate::Db::verify) checks more). `Missing` or
+/// `NotAStore`: there is no store. `Version`: another version of Trommel wrote it. `Io`: the disk
 /// refuses. Damage is no error: it is in the report.
 pub fn verify_files_with(
     path: impl AsRef<Path>,
@@ -52,10 +52,10 @@ pub fn verify_files_with(
     verify_files_with_progress(path, environment, &mut unheard)
 }
 
-/// As [`verify_files_with`], and tells how many tables are done.
+/// Like [`verify_files_with`], and reports how many tables are done.
 ///
 /// # Errors
-/// `Cancelled` if the listener stops it.
+/// `Cancelled`: the listener stopped it. Others as for [`verify_files_with`].
 pub fn verify_files_with_progress(
     path: impl AsRef<Path>,
     environment: &Environment,
@@ -89,7 +89,7 @@ pub fn verify_files_with_progress(
 /// A check in progress.
 struct FilesCheck<'a, 'l> {
     table_files: TableFiles,
-    /// What the folder holds.
+    /// The files in the folder.
     names: Vec<String>,
     report: VerifyReport,
     steps: Steps<'a, 'l>,
@@ -124,7 +124,7 @@ impl FilesCheck<'_, '_> {
         Ok(())
     }
 
-    /// `is_whole`: its entries are read too. They are not for a second piece of the same table.
+    /// `is_whole`: its entries are read, too. They are not for another piece of the same table.
     fn table(&mut self, record: &TableRecord, is_whole: bool) -> Result<()> {
         let table = self.open(record.file).map_err(|error| table_missing(error, record))?;
         self.report.tables += 1;
@@ -148,15 +148,15 @@ impl FilesCheck<'_, '_> {
         })
     }
 
-    /// Whether the values are there that entries of logs refer to.
+    /// Checks the values that entries of logs refer to.
     fn values_of_logs(&mut self, layout: &StoreLayout) -> Result<()> {
         let files = (&self.table_files.folder, &*self.table_files.values.store);
         let lost = lost_in_logs(files, &self.names, layout)?;
         lost.into_iter().try_for_each(|error| self.report.note(Err(error)))
     }
 
-    /// Without a manifest: checks every table that is here, except those that left the tree, as far
-    /// as that can be read.
+    /// Checks every table in the folder if there is no sound manifest. Leaves out those that left
+    /// the tree, as far as edits are readable.
     fn tables_here(&mut self, manifest: &FoundManifest) -> Result<()> {
         let files = numbers_of(&self.names, table_name);
         self.steps.begin(files.len() as u64)?;
@@ -177,8 +177,8 @@ impl FilesCheck<'_, '_> {
             });
             self.report.note(checked)?;
         }
-        // Every log that is here may be needed. A log that is missing may have been in tables: that
-        // is unknown.
+        // Every log in the folder may be needed. Whether the entries of a missing log were in
+        // tables is unknown.
         self.logs(&StoreLayout::default(), false)
     }
 

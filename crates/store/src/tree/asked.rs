@@ -1,24 +1,24 @@
-//! What a store is asked for, so that its filter can divide its bits by it.
+//! Counts what a store is asked for, so that its filter can divide its bits accordingly.
 //! ```text
 //! round (from one merge into all of the last level to the next)
 //!    before | last one | this one
-//!           '-----------------'--- questions of these count, and what a part was built for
-//! weight of a question: the runs that have nothing for it; what it finds costs no filter bits
+//!           '-----------------'--- the queries that count, besides what a part was built for
+//! weight of a query: the runs without an entry for it; a run with one needs no filter bits
 //! ```
-//! Invariant: few questions change little, and no kind of question is forgotten.
+//! Invariant: few queries change little, and no kind of query is forgotten.
 
 use trommel_filters::Asked;
 
 use crate::sync::{Mutex, lock};
 use crate::tree::stats::{Counters, QueryKind};
 
-/// What a part was built for counts as so many answers.
+/// The share that a part was built for counts as much as this many answers.
 const KNOWN: f64 = 65_536.0;
-/// The least share of points, and of ranges: whoever asks for one kind alone, however often, does
-/// not decide about the other.
+/// The least share of points, and of ranges. A client that asks for one kind alone, however often,
+/// must not decide about the other.
 const SHARE_LEAST: f64 = 0.1;
 
-/// Answers that there is nothing, by points and by ranges.
+/// The number of answers "nothing is there", for points and for ranges.
 #[derive(Clone, Copy, Default)]
 struct Empty {
     points: u64,
@@ -36,15 +36,15 @@ impl Empty {
     }
 }
 
-/// The answers that there were when the last two rounds began.
+/// The numbers of answers when the last two rounds began.
 #[derive(Default)]
 pub(crate) struct AskedRounds {
     began: Mutex<[Empty; 2]>,
 }
 
 impl AskedRounds {
-    /// What a part is to be built for that takes the place of one that was built for `before`.
-    /// `begins`: a round begins with it.
+    /// Returns the mix of queries for a part that replaces one built for `before`. `begins`: a
+    /// round begins with this part.
     pub(crate) fn asked(&self, counters: &Counters, before: Asked, begins: bool) -> Asked {
         let now = Empty::of(counters);
         let mut began = lock(&self.began);

@@ -1,11 +1,11 @@
-//! A sample of the keys that are asked for in vain, by which a filter divides its bits.
+//! A sample of the keys of queries that found nothing. A filter divides its bits by it.
 //! ```text
-//! get or scan that finds nothing --one of 2^k--> kept        full: half of them go, k + 1
-//! merge into the last level <---- those of its keys, and half of what the old parts keep
-//! image of a part           <---- the same, which stay
+//! get or scan that finds nothing --one of 2^k--> sample      full: half of it is dropped, k + 1
+//! merge into the last level <---- the sampled keys of its range, and half of the old parts' keys
+//! image of a part           <---- the same, but the keys stay in the sample
 //! ```
-//! A question that is not taken costs a comparison, and none ever waits for another. Invariant: a
-//! question is as likely to be kept as any other of its time, whatever rhythm questions have.
+//! A query that is not sampled costs a comparison, and no query waits for another. Invariant: each
+//! query is as likely to be sampled as any other of its time, whatever rhythm queries have.
 
 use trommel_filters::{AskedKey, Part, Questions};
 
@@ -16,24 +16,24 @@ use crate::plan::options::Options;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, try_lock};
 use crate::tree::asked_lately::AskedLately;
 
-/// The most keys that are kept, and the bytes of all.
+/// The most keys in the sample, and the most bytes of all keys.
 const KEPT_MAX: usize = 2 * Questions::MAX;
 const BYTES_MAX: usize = 128 << 10;
 
 /// The sample of an open store.
 pub(crate) struct AskedKeys {
-    /// Questions are kept whose mixed count is below this: all at first, then half, a quarter ...
-    /// 0: none ever.
+    /// A query is sampled if its mixed number is below this: all queries at first, then half, a
+    /// quarter ... 0: none.
     below: AtomicU64,
-    /// Questions that are counted here.
+    /// The number of queries that were counted here.
     counted: AtomicU64,
     kept: Mutex<Kept>,
-    /// None: the memory of parts is not divided by what is asked.
+    /// None: the parts' memory does not depend on queries.
     lately: Option<Box<AskedLately>>,
 }
 
-/// Keys one behind the other. Its memory grows to what it may be in a few steps: trees of which
-/// little is asked are many, and other gets take none.
+/// Sampled keys, back to back. Memory grows to its maximum in a few steps: many trees see few
+/// queries, and most gets must not allocate.
 #[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
@@ -69,7 +69,7 @@ impl Kept {
         all.filter(|asked| range.contains(asked.key))
     }
 
-    /// Keeps those alone of which that is true, asked in the order in which they came.
+    /// Keeps the keys for which `stays` is true. It is called in the order in which they came.
     fn retain(&mut self, mut stays: impl FnMut(AskedKey<'_>) -> bool) {
         let mut all = std::mem::take(&mut self.all);
         let mut end = 0;
@@ -88,7 +88,7 @@ impl Kept {
 }
 
 impl AskedKeys {
-    /// Before all questions. Guards that do not learn keep none.
+    /// Makes an empty sample. Guards that do not learn sample nothing.
     pub(crate) fn new(options: &Options) -> AskedKeys {
         let is_on = options.learn_questions && options.guard == GuardKind::Grf;
         AskedKeys {
@@ -99,7 +99,8 @@ impl AskedKeys {
         }
     }
 
-    /// A get has found nothing. `before`: questions before it, as somebody counts them.
+    /// Notes a get that found nothing. `before`: the number of queries before it, by the caller's
+    /// count.
     #[inline]
     pub(crate) fn note_point(&self, key: &[u8], before: u64) {
         if self.takes(before) {
@@ -110,12 +111,12 @@ impl AskedKeys {
         }
     }
 
-    /// Counts so many questions. How many there were before them.
+    /// Counts this many queries. Returns how many were counted before.
     pub(crate) fn count(&self, questions: usize) -> u64 {
         self.counted.fetch_add(questions as u64, Ordering::Relaxed)
     }
 
-    /// A scan has found nothing within bounds.
+    /// Notes a scan that found nothing within its bounds.
     pub(crate) fn note_range(&self, bounds: &KeyBounds) {
         if !self.is_on() && self.lately.is_none() {
             return;
@@ -129,7 +130,7 @@ impl AskedKeys {
         }
     }
 
-    /// Some of the last questions. None: nobody needs them.
+    /// Returns recent queries. None: nobody needs them.
     pub(crate) fn lately(&self) -> Option<&AskedLately> {
         self.lately.as_deref()
     }
@@ -143,7 +144,7 @@ impl AskedKeys {
         mixed(before) < self.below.load(Ordering::Relaxed)
     }
 
-    /// Where another thread is at it, a question is not kept.
+    /// Adds a key to the sample. While another thread holds the lock, the key is dropped.
     #[cold]
     fn keep(&self, key: &[u8], is_point: bool) {
         if key.len() > Questions::KEY_BYTES_MAX {
@@ -151,7 +152,7 @@ impl AskedKeys {
         }
         let Some(mut kept) = try_lock(&self.kept) else { return };
         while !kept.has_room(key) {
-            // Under the lock alone it changes.
+            // It changes only under the lock.
             let below = self.below.load(Ordering::Relaxed);
             self.below.store(below / 2 + 1, Ordering::Relaxed);
             let mut place = below;
@@ -163,8 +164,8 @@ impl AskedKeys {
         kept.push(key, is_point);
     }
 
-    /// What is known of a part's keys: what is kept, and what the part keeps, of which half if
-    /// there is more.
+    /// Returns what is known about a part's range: the sampled queries, and the part's own. If any
+    /// are sampled, only half of the part's own count.
     pub(crate) fn known(&self, part: &Part, range: &KeyBounds) -> Questions {
         let (kept, own) = (lock(&self.kept), part.questions());
         let mut lately = kept.within(range).peekable();
@@ -174,8 +175,8 @@ impl AskedKeys {
         }
     }
 
-    /// What new parts of a key range learn from. What is given is not kept any more: the parts keep
-    /// some of it.
+    /// Takes the queries that new parts of a key range learn from. They leave the sample; the parts
+    /// keep some of them.
     pub(crate) fn take(&self, parts: &Parts, range: &KeyBounds) -> Questions {
         if !self.is_on() {
             return Questions::default();
@@ -184,7 +185,7 @@ impl AskedKeys {
         let before = parts.within(range).flat_map(|(_, part)| part.questions().iter().step_by(2));
         let questions = Questions::of(kept.within(range).chain(before));
         kept.retain(|asked| !range.contains(asked.key));
-        // Those that are left are few: more of the next ones are kept.
+        // Few keys are left, so more of the next queries are sampled.
         let mut few = kept.all.len();
         let mut below = self.below.load(Ordering::Relaxed);
         while few < KEPT_MAX / 4 && below < u64::MAX {
@@ -196,7 +197,7 @@ impl AskedKeys {
     }
 }
 
-/// Makes room for some more, as many as there may be at most: for four times as many as before.
+/// Reserves room for `more` elements by quadrupling the capacity, up to `most`.
 fn grow<T>(list: &mut Vec<T>, more: usize, most: usize) {
     let needed = list.len() + more;
     if needed > list.capacity() {
@@ -205,7 +206,7 @@ fn grow<T>(list: &mut Vec<T>, more: usize, most: usize) {
     }
 }
 
-/// Spreads counts evenly over all numbers, whatever rhythm they have: by the golden ratio.
+/// Spreads counts evenly over all numbers by the golden ratio, whatever rhythm they have.
 #[inline]
 fn mixed(count: u64) -> u64 {
     count.wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn a_sample_is_of_all_questions_alike() {
         let asked = asked_keys();
-        // Two tables are asked in turns, which no sample may follow.
+        // Queries alternate between two tables; the sample must not prefer one.
         for number in 0..200_000u64 {
             let key = ((number % 2) << 63 | number).to_be_bytes();
             asked.note_point(&key, number);

@@ -1,35 +1,34 @@
-//! Some of the keys that were asked for in vain lately, by which parts of a filter share memory.
+//! Keys of recent queries that found nothing. Parts of a filter divide their memory by them.
 //! ```text
-//! one question of 64 --> the last 8192 of them --> how many fall into each part
+//! one query of 64 --> the last 8192 of these --> how many fall into each part
 //! ```
-//! Questions are not counted by part: parts come and go, and keys stay what they are. What was
-//! asked long ago is forgotten.
+//! Keys are kept, not counts by part, since parts come and go. Old queries are forgotten.
 //!
-//! A question that is not taken costs a comparison, and none ever waits for another. Invariant: a
-//! question is as likely to be kept as any other, whatever rhythm questions have.
+//! A query that is not sampled costs a comparison, and no query waits for another. Invariant: each
+//! query is as likely to be sampled as any other, whatever rhythm queries have.
 
 use std::collections::VecDeque;
 
 use crate::guard::parts::Parts;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, try_lock};
 
-/// One of so many questions is kept.
+/// One query of this many is sampled.
 const EACH: u64 = 64;
-/// The most keys that are kept, and of each the most bytes: where it is cut, the part before its
-/// own may be meant.
+/// The most keys that are kept, and the most bytes of each. A cut key may count for the part before
+/// its own.
 const KEPT_MAX: usize = 8192;
 const KEY_BYTES_MAX: usize = 64;
 
-/// The last questions.
+/// The sampled queries, oldest first.
 #[derive(Default)]
 pub(crate) struct AskedLately {
     kept: Mutex<VecDeque<Box<[u8]>>>,
-    /// How many were kept, those included that are forgotten.
+    /// The number of queries that were sampled, including forgotten ones.
     noted: AtomicU64,
 }
 
 impl AskedLately {
-    /// A question has found nothing. `drawn`: any number, all as likely.
+    /// Notes a query that found nothing. `drawn`: a uniformly distributed number.
     #[inline]
     pub(crate) fn note(&self, key: &[u8], drawn: u64) {
         if drawn < u64::MAX / EACH {
@@ -37,7 +36,7 @@ impl AskedLately {
         }
     }
 
-    /// Where another thread is at it, a question is not kept.
+    /// Adds a key to the sample. While another thread holds the lock, the key is dropped.
     #[cold]
     fn keep(&self, key: &[u8]) {
         let Some(mut kept) = try_lock(&self.kept) else { return };
@@ -48,12 +47,12 @@ impl AskedLately {
         self.noted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many were kept so far.
+    /// Returns how many queries were sampled so far.
     pub(crate) fn noted(&self) -> u64 {
         self.noted.load(Ordering::Relaxed)
     }
 
-    /// How many of the last ones fall into each part, in key order.
+    /// Returns how many of the sampled queries fall into each part, in key order.
     pub(crate) fn counts(&self, parts: &Parts) -> Vec<u64> {
         let mut counts = vec![0; parts.each().len()];
         lock(&self.kept).iter().for_each(|key| counts[parts.place_of(key)] += 1);

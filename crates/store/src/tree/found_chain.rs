@@ -1,12 +1,12 @@
-//! Which logs of a store that is opened a change feed can read.
+//! Finds the logs that a change feed can read in a store that is opened.
 //! ```text
 //! 9, the newest   "after 7, of which 4096 bytes count"
 //! 7               "after 6, of which 512 bytes count"
-//! 6               all of it is in tables: kept, if the options keep so many bytes
-//! 8               nobody follows it: a crash has left it
+//! 6               all of it is in tables: kept if `kept_bytes` allows
+//! 8               no log follows it: a crash has left it
 //! ```
-//! Invariant: what cannot be read of logs that only change feeds need ends the chain there, and is
-//! no error.
+//! Invariant: if a log that only change feeds need cannot be read, the chain ends there, without an
+//! error.
 
 use std::collections::VecDeque;
 
@@ -20,14 +20,14 @@ use crate::storage::open_folder::OpenFolder;
 use crate::tree::live_logs::KeptLogs;
 use crate::tree::log_chain::{ChainedLog, LogChain, ToldEnd};
 
-/// What was found.
+/// The logs that were found.
 pub(crate) struct FoundChain {
     pub(crate) chain: LogChain,
     pub(crate) kept: KeptLogs,
 }
 
 /// Follows the logs from the newest one back. `last`: the newest write of the store. `kept_bytes`:
-/// of logs that nothing else needs.
+/// the most bytes of logs that only change feeds need.
 pub(crate) fn found_chain(
     folder: &OpenFolder,
     names: &[String],
@@ -49,7 +49,7 @@ pub(crate) fn found_chain(
         let found = known.or_else(|| {
             let is_there = wal < layout.logs.live && names.contains(&wal_name(wal));
             let found = is_there.then(|| beginning(folder, wal, valid_bytes).ok())??;
-            // What its file has behind them are zeros, of a process that did not end well.
+            // Behind these bytes the file has only zeros, left by a process that was killed.
             kept.add_within(wal, valid_bytes, kept_bytes).then_some(found)
         });
         let found = found.filter(|found| found.last <= Some(after));
@@ -58,7 +58,8 @@ pub(crate) fn found_chain(
     FoundChain { chain: LogChain::new(logs, last, layout.logs.unlogged), kept }
 }
 
-/// What a log says of the one before it. An error, if it has fewer bytes than count.
+/// Reads what a log says about its predecessor. Returns an error if the log has fewer than
+/// `valid_bytes`.
 fn beginning(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<Predecessor> {
     let name = wal_name(number);
     let (file, path) = (folder.open_file(&name)?, folder.path_of(&name));

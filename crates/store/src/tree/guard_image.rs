@@ -1,18 +1,17 @@
-//! The images of a global filter's parts: files that make reading all runs unnecessary when the
-//! store is opened.
+//! Images of a global filter's parts: files that save an opening from reading all runs.
 //! ```text
 //! written   part of a version -> NNNNNN.filter, synced -> edit: its range, file, checksum,
 //!                                                         watermark, tables of the base
 //! read      record -> bytes -> part -> + entries of flushes from the watermark on,
 //!                                        from newer tables
 //! ```
-//! Each part has an image of its own. A merge of a key range writes those of the parts that it has
-//! built, and no other.
+//! Each part has its own image. A merge of a key range writes images only of the parts that it has
+//! built.
 //!
-//! Invariants: every installed flush below the watermark is in the image. Its base stands for
-//! exactly the tables that the record names, which are those of the oldest run with keys of the
-//! part. So an image of an older round is known by its tables. An image is never trusted and never
-//! fatal: a part whose image does not fit is made anew from the runs.
+//! Invariants: the image has every installed flush below the watermark. Its base covers exactly the
+//! tables that the record names: those of the oldest run with keys of the part. So the tables
+//! reveal an image of an older round. An image is never trusted and never fatal: if it does not
+//! fit, its part is rebuilt from the runs.
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, Questions};
 
@@ -37,13 +36,13 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::version::Version;
 
-/// Writes images of the newest version's parts that have keys of a range, and makes the manifest
-/// name them. A part whose image has all flushes is skipped. A failure leaves the store as it is.
+/// Writes images of the newest version's parts that overlap a range, and records them in the
+/// manifest. Skips parts whose image has all flushes. A failure leaves the store as it is.
 pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     write_those(tree, range, |layout, bounds| !is_known(layout, bounds))
 }
 
-/// As above, of all these parts: they were made anew of the same tables.
+/// Like `write`, but for all of these parts: they were rebuilt from the same tables.
 pub(crate) fn write_anew(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     write_those(tree, range, |_, _| true)
 }
@@ -56,7 +55,7 @@ fn write_those(
     let version = tree.current.hold();
     let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
     let layout = Arc::clone(&version.layout);
-    // The parts alone are written: no table is held for them.
+    // Only the parts are needed: writing them must not hold tables.
     drop(version);
     let mut records = Vec::new();
     let written = parts.within(range).try_for_each(|(bounds, part)| {
@@ -74,7 +73,7 @@ fn write_those(
     written
 }
 
-/// Questions that came since the part was built are kept in its image alone.
+/// Writes the image of a part. Queries noted since the part was built are stored in the image only.
 fn write_part(
     tree: &OpenTree,
     part: &Part,
@@ -91,14 +90,14 @@ fn write_part(
     Ok(record)
 }
 
-/// Whether a part's base stands for these tables of the oldest run: not where a run became the
-/// oldest one without a merge.
+/// Whether the part's base covers these tables of the oldest run. It does not if a run became the
+/// oldest without a merge.
 fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
     let first = FlushNumber(0);
     tables.iter().all(|table| table.span.lo() == first && part.base_end() > first)
 }
 
-/// Whether there is an image of a part that knows all of its keys.
+/// Whether an existing image has all keys of a part.
 fn is_known(layout: &Layout, bounds: &KeyBounds) -> bool {
     let files = layout.base_files(bounds);
     let known = image_of(layout, bounds).filter(|image| image.tables == files);
@@ -109,8 +108,8 @@ fn is_known(layout: &Layout, bounds: &KeyBounds) -> bool {
     })
 }
 
-/// What the manifest is to say about a part of a version, but for the file. None: no tables stand
-/// for its base.
+/// Returns the record of a part's image, except for the file. None: the part's base covers no
+/// tables of this layout.
 fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
     let (watermark, tables) = (layout.next_flush, layout.base_files(bounds));
     if layout.runs.is_empty() || !has_base(part, layout.base_tables(bounds)) {
@@ -120,7 +119,7 @@ fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRe
     Some(ImageRecord { lower, file: 0, bytes: 0, checksum: 0, watermark, tables })
 }
 
-/// Writes an image's file, durably. On a failure nothing stays of it.
+/// Writes the file of an image durably. After a failure nothing of it remains.
 fn write_file(table_files: &TableFiles, file: u64, bytes: &[u8]) -> Result<()> {
     let name = image_name(file);
     let mut out = table_files.folder.create(&name)?;
@@ -130,15 +129,15 @@ fn write_file(table_files: &TableFiles, file: u64, bytes: &[u8]) -> Result<()> {
         table_files.folder.handle().sync()
     };
     let written = write().map_err(Error::io(table_files.folder.path_of(&name)));
-    // No edit names it.
+    // No edit names the file.
     written.inspect_err(|_| table_files.discard(Obsolete::Image(file)))
 }
 
-/// The most bytes of holes in an image. Its file may have the right length though little was
+/// The most bytes of holes in an image. A file may have the right length although little was
 /// written.
 const HOLES_BYTES_MAX: u64 = 16 << 20;
 
-/// The bytes of an image, as they were written.
+/// Reads the bytes of an image, and checks its length and checksum.
 pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>> {
     let name = image_name(record.file);
     let path = folder.path_of(&name);
@@ -162,11 +161,11 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// The guard of a store that is being opened, and how it came to be.
+/// The recovered guard of a store that is opened.
 pub(crate) struct Recovered {
     pub(crate) guard: Guard,
     pub(crate) recovery: FilterRecovery,
-    /// Of images.
+    /// Damaged images.
     pub(crate) damage: Vec<DamagedFilter>,
 }
 
@@ -176,10 +175,11 @@ impl Recovered {
     }
 }
 
-/// Why an image is not used.
+/// Why an image cannot be used.
 struct Unusable {
     why: String,
-    /// What is damaged, with file and place. None: nothing is, it is of another state or options.
+    /// The damage, with file and place. None: the image is sound, but of another state or other
+    /// options.
     damage: Option<String>,
 }
 
@@ -199,8 +199,8 @@ impl Unusable {
     }
 }
 
-/// The guard of `version`, whose own is still empty: from images and newer tables, or else from the
-/// runs.
+/// Recovers the guard of `version`, whose own is still empty: from images and newer tables, or else
+/// from the runs.
 pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Recovered> {
     match &version.guard {
         Guard::Locator(guard) if !version.runs.is_empty() => {
@@ -219,8 +219,8 @@ pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Rec
     }
 }
 
-/// As above, of a tree that another process writes. `old`: an earlier version of it, whose guard is
-/// taken over as far as it goes.
+/// Like `recover`, for a tree that another process writes. `old`: an earlier version, whose guard
+/// is reused where it fits.
 pub(crate) fn follow(
     table_files: &TableFiles,
     version: &Version,
@@ -243,15 +243,15 @@ pub(crate) fn follow(
     }
 }
 
-/// What parts are to be like in a store that is opened.
+/// The options that parts must have in a store that is opened.
 struct Wanted {
     options: GrfOptions,
-    /// Parts have bits by what is asked of them.
+    /// Whether the bits of parts depend on queries.
     is_divided: bool,
 }
 
 impl Wanted {
-    /// Of a version whose parts are still empty.
+    /// Determines the options for a version whose parts are still empty.
     fn of(table_files: &TableFiles, version: &Version, empty: &Parts) -> Self {
         let (mut options, limit) = (*empty.options(), table_files.options.part_memory());
         if let Some(limit) = limit {
@@ -270,8 +270,7 @@ impl Wanted {
     }
 }
 
-/// The part of these bounds in an older version of the tree, if its base stands for the same
-/// tables.
+/// Returns the part with these bounds in an older version, if its base covers the same tables.
 fn known_part<'o>(
     (old, parts): (&Version, &'o Parts),
     version: &Version,
@@ -335,7 +334,7 @@ fn image_of<'l>(layout: &'l Layout, bounds: &KeyBounds) -> Option<&'l ImageRecor
     layout.images.iter().find(|image| image.lower == bounds.from)
 }
 
-/// A part's image, if it is one of this tree's oldest run and of these options.
+/// Returns the part of an image that fits this tree's oldest run and the options, with its record.
 fn usable_image<'v>(
     table_files: &TableFiles,
     version: &'v Version,
@@ -362,12 +361,12 @@ fn usable_image<'v>(
     Ok((part, record))
 }
 
-/// The part with the entries of all flushes from `watermark` on, which it does not know, and how
-/// many tables were read for them.
+/// Adds the entries of all flushes from `watermark` on to a part that lacks them. Returns also how
+/// many tables were read.
 ///
-/// A merge may have put such entries into one table with entries that the image knows. Each entry's
-/// flush is on record, so just those from the watermark on are added, with their own flush as their
-/// code.
+/// A merge may have put such entries into one table with entries that the image has. Each entry's
+/// flush is on record. So exactly the entries from the watermark on are added, each with its own
+/// flush as its code.
 fn replay(
     mut part: Part,
     watermark: FlushNumber,
@@ -412,7 +411,7 @@ mod tests {
         crate::open::open(Path::new("db"), &options, env).expect("opens")
     }
 
-    /// A store with one run and its image.
+    /// Makes a store with one run and its image.
     fn store() -> (Memory, StoreLayout) {
         let disk = Memory::new();
         let engine = open(&disk);
@@ -428,7 +427,7 @@ mod tests {
         (disk, layout)
     }
 
-    /// How the filter is recovered if the manifest says this of its image.
+    /// Returns how the filter is recovered if the manifest has this record of its image.
     fn recovery_with(disk: &Memory, layout: &StoreLayout, image: ImageRecord) -> String {
         let tree = Layout { images: vec![image], ..Layout::clone(layout.default_tree()) };
         let layout = layout.clone().with(KeyspaceId::DEFAULT, tree);
@@ -448,7 +447,7 @@ mod tests {
         }
     }
 
-    // Older stores have bases that end with the flushes of their run. These are as right.
+    // Bases of older stores end with the flushes of their run. They are right, too.
     #[test]
     fn a_base_without_keys_is_of_another_round() {
         let (disk, layout) = store();

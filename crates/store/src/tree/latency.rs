@@ -1,9 +1,10 @@
-//! How long calls take, if that is asked for: a histogram for each kind, of a sample of them.
+//! Latency histograms: one for each kind of call, over a sample of calls, if the options ask for
+//! it.
 //! ```text
 //! a call --one of 32--> clock, call, clock --> bucket     1 2 3 4 5 6 7 8 10 12 14 16 20 ... ns
 //! ```
-//! Buckets are an eighth to a quarter wide. Invariant: a call that is not in the sample reads no
-//! clock and touches no shared memory for it.
+//! A bucket's width is an eighth to a quarter of its time. Invariant: a call outside of the sample
+//! reads no clock and touches no shared memory.
 
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -12,22 +13,22 @@ use std::time::Duration;
 use crate::storage::clock::Clock;
 use crate::sync::{AtomicU64, OnceLock, Ordering};
 
-/// Of so many calls one is timed.
+/// One call of this many is timed.
 const SAMPLED: u32 = 32;
-/// Buckets of one power of two.
+/// Buckets per power of two.
 const STEPS: usize = 4;
 const BUCKETS: usize = 40 * STEPS;
-/// The powers of two, in nanoseconds, that Prometheus is given.
+/// The powers of two, in nanoseconds, that become Prometheus buckets.
 const EXPOSED: std::ops::Range<u32> = 8..35;
 
-/// How long a sample of calls has taken, since the store was opened.
+/// A latency histogram of a sample of calls, since the store was opened.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Latency {
     counts: [u64; BUCKETS],
     nanoseconds: u64,
 }
 
-/// The histogram of an open store. Its memory is taken with the first call that is timed.
+/// The histogram of an open store. The first timed call allocates its memory.
 #[derive(Default)]
 pub(crate) struct Recorder {
     counts: OnceLock<Box<Counts>>,
@@ -42,7 +43,7 @@ impl Default for Counts {
     }
 }
 
-/// The bucket of a time: below 8 its own, then four for each power of two.
+/// Returns the bucket of a time: below 8 ns one for each number, then four for each power of two.
 fn bucket(nanoseconds: u64) -> usize {
     let power = nanoseconds.max(1).ilog2() as usize;
     if power < 2 {
@@ -52,7 +53,7 @@ fn bucket(nanoseconds: u64) -> usize {
     ((power - 1) * STEPS + step).min(BUCKETS - 1)
 }
 
-/// The least time that is beyond a bucket.
+/// Returns the least time beyond a bucket.
 fn end_of(bucket: usize) -> u64 {
     if bucket < STEPS {
         return bucket as u64 + 1;
@@ -61,18 +62,20 @@ fn end_of(bucket: usize) -> u64 {
     ((STEPS + step + 1) as u64) << (power - 2)
 }
 
-/// Whether this call of the thread is to be timed.
+/// Whether to time this call of the current thread.
 #[inline]
 fn is_sampled() -> bool {
     thread_local!(static CALLS: Cell<u32> = const { Cell::new(0) });
     let call = CALLS.get().wrapping_add(1);
     CALLS.set(call);
-    // By the golden ratio: whatever rhythm calls have, each kind has its share.
+    // The golden ratio spreads the sample evenly over all kinds of calls, whatever rhythm they
+    // have.
     call.wrapping_mul(0x9e37_79b9) < u32::MAX / SAMPLED
 }
 
 impl Recorder {
-    /// Makes a call, and notes how long it took if it is in the sample. Without a clock none is.
+    /// Makes a call, and records its time if it is in the sample. Without a clock, no call is
+    /// timed.
     #[inline]
     pub(crate) fn time<T>(&self, clock: Option<&dyn Clock>, call: impl FnOnce() -> T) -> T {
         let Some(clock) = clock.filter(|_| is_sampled()) else { return call() };
@@ -113,13 +116,13 @@ impl fmt::Debug for Latency {
 }
 
 impl Latency {
-    /// How many calls were timed: about one of 32.
+    /// Returns the number of timed calls: about one in 32 of all calls.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The time that this share of the calls, 0 to 1, stayed below; at most a quarter too much.
-    /// None: none was timed.
+    /// Returns the time below which this share (0 to 1) of the calls stayed, too high by at most a
+    /// quarter. None: no call was timed.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let wanted = ((self.count() as f64 * share).ceil() as u64).max(1);
         let mut sum = 0;
@@ -130,12 +133,12 @@ impl Latency {
         reached.map(|bucket| Duration::from_nanos(end_of(bucket)))
     }
 
-    /// The time of a call, on average. None: none was timed.
+    /// Returns the mean time of a call. None: no call was timed.
     pub fn mean(&self) -> Option<Duration> {
         self.nanoseconds.checked_div(self.count()).map(Duration::from_nanos)
     }
 
-    /// The histogram as Prometheus reads it.
+    /// Writes the histogram in the text format of Prometheus.
     pub(crate) fn expose(&self, labels: &str, kind: &str, text: &mut String) {
         let name = "trommel_call_seconds";
         for power in EXPOSED {

@@ -1,15 +1,14 @@
-//! The logs with entries that are in no table yet.
+//! The logs that have entries which are in no table yet.
 //! ```text
 //! log 7       log 8       log 9, the newest
 //! [a a a b a  a a a       b b c]       entries of the trees a, b, c
 //!  ^     ^                    ^
-//!  first of a's memtable, of b's, of c's      a is flushed: b needs 7 and what follows
+//!  first of a's memtable, of b's, of c's      after a's flush, b still needs 7 and all later logs
 //! ```
-//! Logs that no memtable needs are kept for change feeds, as many bytes as the options say.
+//! Logs that no memtable needs are kept for change feeds, up to as many bytes as the options allow.
 //!
-//! Invariants: a memtable needs the log that has its first entry, and all later ones. The newest
-//! log is needed, whatever it has. Who asks looks at memtables with entries alone, and not at all
-//! key spaces.
+//! Invariants: a memtable needs the log with its first entry, and all later logs. The newest log is
+//! always needed. Every question here looks only at memtables with entries, not at all key spaces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,42 +19,42 @@ use crate::files::wal::Predecessor;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::tree::log_chain::LogChain;
 
-/// What a kept log takes on disk at least.
+/// The least bytes that a kept log takes on disk.
 const KEPT_BYTES_MIN: u64 = 4096;
 
 /// Which memtables need which logs.
 #[derive(Default)]
 pub(crate) struct LiveLogs {
     state: Mutex<State>,
-    /// Bytes of the newest log that count.
+    /// Valid bytes of the newest log.
     newest_bytes: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     newest: u64,
-    /// Bytes of those before it.
+    /// The older logs, and the bytes of each.
     older: BTreeMap<u64, u64>,
-    /// How many memtables begin in a log.
+    /// How many memtables begin in each log.
     memtables: BTreeMap<u64, usize>,
-    /// Those of them that take writes: where they begin, and of which key space they are.
+    /// The active memtables among these: the log where each begins, and its key space.
     active: BTreeSet<(u64, KeyspaceId)>,
-    /// Those that are kept for change feeds.
+    /// Logs that are kept for change feeds.
     kept: KeptLogs,
-    /// Those that change feeds can read.
+    /// Logs that change feeds can read.
     chain: LogChain,
 }
 
-/// Logs that nothing but change feeds can need: bytes of each.
+/// Logs that only change feeds can need, and the bytes of each.
 #[derive(Default)]
 pub(crate) struct KeptLogs {
     logs: BTreeMap<u64, u64>,
-    /// In all. Files may claim any length: sixty-four bits may be too few for their sum.
+    /// The sum of the bytes. Files may claim any length, so 64 bits may be too few.
     bytes: u128,
 }
 
 impl KeptLogs {
-    /// Adds a log of so many bytes, if all are within `most` then. False: they are not.
+    /// Adds a log of this many bytes, if the sum stays within `most`. False: it does not.
     pub(crate) fn add_within(&mut self, number: u64, bytes: u64, most: u64) -> bool {
         let bytes = bytes.max(KEPT_BYTES_MIN);
         let fits = self.bytes + u128::from(bytes) <= u128::from(most);
@@ -80,7 +79,7 @@ impl KeptLogs {
         self.bytes -= u128::from(bytes);
     }
 
-    /// Their numbers, ascending.
+    /// Returns the numbers of the logs, ascending.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
         self.logs.keys().copied()
     }
@@ -102,14 +101,14 @@ impl State {
 }
 
 impl LiveLogs {
-    /// A log was made, and takes what is written from now on. Logs are made in the order of their
+    /// Begins a log, which takes all writes from now on. Logs are made in the order of their
     /// numbers.
     pub(crate) fn begin_log(&self, number: u64, bytes: u64) {
         self.begin_in(&mut lock(&self.state), number, bytes);
     }
 
-    /// As `begin_log`; change feeds can read it, too, from the same moment on: what is known of the
-    /// log before it, and how much of this one is durable.
+    /// Like `begin_log`, and in the same step makes the log readable for change feeds. `before`
+    /// describes the previous log, `durable` counts the durable bytes of this one.
     pub(crate) fn follow_log(
         &self,
         number: u64,
@@ -129,31 +128,31 @@ impl LiveLogs {
         }
     }
 
-    /// The log that takes what is written.
+    /// Returns the log that takes writes.
     pub(crate) fn newest(&self) -> u64 {
         lock(&self.state).newest
     }
 
-    /// The newest log has so many bytes.
+    /// Sets the bytes of the newest log.
     #[inline]
     pub(crate) fn note_bytes(&self, bytes: u64) {
         self.newest_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// A sealed memtable has its first entry in this log.
+    /// Notes a sealed memtable whose first entry is in this log.
     pub(crate) fn add_sealed(&self, first: u64) {
         lock(&self.state).add(first);
     }
 
-    /// The active memtable of a key space has its first entry in this log.
+    /// Notes an active memtable whose first entry is in this log.
     pub(crate) fn add_active(&self, keyspace: KeyspaceId, first: u64) {
         let mut state = lock(&self.state);
         state.add(first);
         state.active.insert((first, keyspace));
     }
 
-    /// The active memtable of a key space gets its first entry, which the newest log has: its
-    /// number.
+    /// Notes that the active memtable of a key space gets its first entry, in the newest log.
+    /// Returns the log's number.
     pub(crate) fn begin_memtable(&self, keyspace: KeyspaceId) -> u64 {
         let mut state = lock(&self.state);
         let newest = state.newest;
@@ -162,8 +161,8 @@ impl LiveLogs {
         newest
     }
 
-    /// The newest log has all that is in the active memtable of a key space, which began in
-    /// `first`: the number of the newest.
+    /// Notes that the newest log now has all entries of an active memtable, which began in `first`.
+    /// Returns the newest log's number.
     pub(crate) fn move_to_newest(&self, keyspace: KeyspaceId, first: u64) -> u64 {
         let newest = self.begin_memtable(keyspace);
         let mut state = lock(&self.state);
@@ -174,41 +173,41 @@ impl LiveLogs {
         newest
     }
 
-    /// The active memtable of a key space, which began in this log, is sealed.
+    /// Notes that the active memtable of a key space, which began in this log, is sealed.
     pub(crate) fn seal_memtable(&self, keyspace: KeyspaceId, first: u64) {
         lock(&self.state).active.remove(&(first, keyspace));
     }
 
-    /// A sealed memtable that began in this log needs none any more.
+    /// Notes that a sealed memtable, which began in this log, needs no log any more.
     pub(crate) fn end_memtable(&self, first: u64) {
         lock(&self.state).end(first);
     }
 
-    /// The key spaces whose active memtables have entries.
+    /// Returns the key spaces whose active memtables have entries.
     pub(crate) fn active(&self) -> Vec<KeyspaceId> {
         let state = lock(&self.state);
         state.active.iter().inspect(|_| step()).map(|(_, keyspace)| *keyspace).collect()
     }
 
-    /// Those of them that begin in this log.
+    /// Returns the key spaces whose active memtables begin in this log.
     pub(crate) fn active_in(&self, log: u64) -> Vec<KeyspaceId> {
         let state = lock(&self.state);
         let of_log = state.active.range((log, KeyspaceId(0))..=(log, KeyspaceId(u32::MAX)));
         of_log.inspect(|_| step()).map(|(_, keyspace)| *keyspace).collect()
     }
 
-    /// Whether there are any.
+    /// Whether any active memtable has entries.
     pub(crate) fn has_active(&self) -> bool {
         !lock(&self.state).active.is_empty()
     }
 
-    /// Whether the active memtable of another key space has entries.
+    /// Whether the active memtable of any other key space has entries.
     pub(crate) fn is_active_beside(&self, keyspace: KeyspaceId) -> bool {
         let state = lock(&self.state);
         state.active.iter().inspect(|_| step()).any(|(_, active)| *active != keyspace)
     }
 
-    /// The oldest log that is needed, when a memtable that began in `first` is in tables.
+    /// Returns the oldest log that is needed once a memtable that began in `first` is in tables.
     pub(crate) fn live_without(&self, first: Option<u64>) -> u64 {
         let state = lock(&self.state);
         let needed = |(log, count): (&u64, &usize)| {
@@ -217,8 +216,8 @@ impl LiveLogs {
         state.memtables.iter().find_map(needed).unwrap_or(state.newest)
     }
 
-    /// No memtable needs logs below this one. Keeps the newest of them, up to so many bytes, for
-    /// change feeds. Gives the number below which all are to go.
+    /// Notes that no memtable needs logs below `live`. The newest of these are kept for change
+    /// feeds, up to `kept_bytes`. Returns the number below which all logs can go.
     pub(crate) fn let_go_below(&self, live: u64, kept_bytes: u64) -> u64 {
         let mut state = lock(&self.state);
         let State { older, kept, chain, .. } = &mut *state;
@@ -236,24 +235,24 @@ impl LiveLogs {
         gone
     }
 
-    /// What change feeds can read, of a store that was opened.
+    /// Sets what change feeds can read, after an opening.
     pub(crate) fn begin_chain(&self, chain: LogChain, kept: KeptLogs) {
         let mut state = lock(&self.state);
         (state.chain, state.kept) = (chain, kept);
     }
 
-    /// Looks at what change feeds can read, or changes it, in one step.
+    /// Gives access to the logs that change feeds can read, under the lock.
     pub(crate) fn chain<T>(&self, look: impl FnOnce(&mut LogChain) -> T) -> T {
         look(&mut lock(&self.state).chain)
     }
 
-    /// How many logs are kept for change feeds, and their bytes.
+    /// Returns how many logs are kept for change feeds, and their bytes.
     pub(crate) fn kept(&self) -> (u64, u64) {
         let state = lock(&self.state);
         (state.kept.logs.len() as u64, u64::try_from(state.kept.bytes).unwrap_or(u64::MAX))
     }
 
-    /// How many logs there are, and their bytes.
+    /// Returns how many logs are needed, and their bytes.
     pub(crate) fn sizes(&self) -> (u64, u64) {
         let state = lock(&self.state);
         let newest = self.newest_bytes.load(Ordering::Relaxed);

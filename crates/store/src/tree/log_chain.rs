@@ -1,12 +1,12 @@
-//! The logs that a change feed can read, each with what is before it.
+//! The logs that a change feed can read. Each says which log it follows.
 //! ```text
 //! log 7 (after write 40)   log 9 (after 52)   log 12 (after 60), the newest
 //! [41 ............... 52]  [53 ......... 60]  [61 ... durable end
-//!      ^ a feed that has told up to 45 goes on here: the last log that is after 45 or less
+//!      ^ a feed that has told up to 45 continues here: the last log after 45 or less
 //! ```
 //! Invariants: each log follows the one before it, so no log between them is missing. Every write
-//! after the number before a log is in that log or in later ones, but for those that were written
-//! past the logs. These have a mark: no feed crosses it.
+//! after a log's `after` is in that log or a later one, except for writes that bypassed the logs.
+//! These leave a mark that no feed crosses.
 
 use std::collections::VecDeque;
 
@@ -14,47 +14,48 @@ use crate::entries::entry::Sequence;
 use crate::files::unsynced::DurableBytes;
 use crate::files::wal::{HEADER_SIZE, Predecessor};
 
-/// How far a log can be told.
+/// How far a log can be told to feeds.
 #[derive(Clone)]
 pub(crate) enum ToldEnd {
-    /// Another log follows: so many bytes of it count.
+    /// Another log follows; this many bytes of this one count.
     At(u64),
-    /// As far as it is durable.
+    /// Up to its durable end, which grows.
     Growing(DurableBytes),
-    /// It was read back: its groups tell that so many bytes were durable. There may be more.
+    /// The log was read back. Its groups say that this many bytes were durable; there may be more.
     Said(u64),
 }
 
 /// A log of the chain.
 pub(crate) struct ChainedLog {
     pub(crate) number: u64,
-    /// The newest write before it; where it follows a failed one, before all that it repeats of it.
+    /// The newest write before the log. If the log follows a failed one, the newest write before
+    /// all that it repeats.
     pub(crate) after: Sequence,
     pub(crate) end: ToldEnd,
 }
 
-/// Where a feed is.
+/// The position of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     pub(crate) log: u64,
     pub(crate) offset: u64,
-    /// How often places were forgotten before.
+    /// The value of `LogChain::forgotten` when the feed was here.
     pub(crate) forgotten: u64,
 }
 
-/// What a feed can read next.
+/// The bytes that a feed can read next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogStretch {
     pub(crate) from: LogPosition,
-    /// Where durable bytes end.
+    /// The end of the durable bytes.
     pub(crate) end: u64,
     /// The newest write before the log.
     pub(crate) after: Sequence,
-    /// Whether `end` is behind all that the log repeats of the one before it.
+    /// Whether `end` lies behind everything that the log repeats from the one before.
     pub(crate) has_repeats: bool,
 }
 
-/// A feed cannot go on: the number of the first write that can be told.
+/// The feed cannot continue. The number is that of the first write that can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoneBefore(pub(crate) Sequence);
 
@@ -62,21 +63,21 @@ pub(crate) struct GoneBefore(pub(crate) Sequence);
 #[derive(Default)]
 pub(crate) struct LogChain {
     logs: VecDeque<ChainedLog>,
-    /// Where there is no log, what is written later is after this write.
+    /// If there is no log, later writes come after this one.
     after: Sequence,
-    /// The newest write past the logs.
+    /// The newest write that bypassed the logs.
     unlogged: Sequence,
-    /// How often logs have got other bytes.
+    /// How often logs were rewritten with other bytes.
     forgotten: u64,
 }
 
 impl LogChain {
-    /// Of a store that was opened. `after`: its newest write.
+    /// Makes the chain of a store that is opened. `after`: its newest write.
     pub(crate) fn new(logs: VecDeque<ChainedLog>, after: Sequence, unlogged: Sequence) -> Self {
         LogChain { logs, after, unlogged, forgotten: 0 }
     }
 
-    /// A log is there, after the one that it names. It may take the place of itself.
+    /// Appends a log that follows the one that it names. A rewritten newest log replaces itself.
     pub(crate) fn follow(&mut self, number: u64, before: Predecessor, end: DurableBytes) {
         let end = ToldEnd::Growing(end);
         match self.logs.back_mut() {
@@ -84,7 +85,7 @@ impl LogChain {
             Some(newest) if newest.number == before.wal => {
                 newest.end = ToldEnd::At(before.valid_bytes);
             }
-            // Nobody knows what is between them.
+            // The logs between them are unknown.
             _ => self.logs.clear(),
         }
         if let Some(after) = before.last {
@@ -94,25 +95,25 @@ impl LogChain {
         }
     }
 
-    /// Writes up to this one may be in no log.
+    /// Notes that writes up to this one may be in no log.
     pub(crate) fn note_unlogged(&mut self, last: Sequence) {
         self.unlogged = self.unlogged.max(last);
     }
 
-    /// A log is made anew with other bytes: no place in it is one any more.
+    /// Invalidates all positions, since a log is rewritten with other bytes.
     pub(crate) fn forget_places(&mut self) {
         self.forgotten += 1;
     }
 
-    /// Logs below this one are gone.
+    /// Drops the logs below this one.
     pub(crate) fn let_go_below(&mut self, number: u64) {
         while self.logs.len() > 1 && self.logs[0].number < number {
             self.logs.pop_front();
         }
     }
 
-    /// Whether no feed can use this log: it is not in the chain, or all of it is before what was
-    /// written past the logs.
+    /// Whether no feed can use this log: it is not in the chain, or it lies entirely before writes
+    /// that bypassed the logs.
     pub(crate) fn is_useless(&self, number: u64) -> bool {
         match self.logs.front() {
             Some(oldest) if oldest.number == number => {
@@ -123,21 +124,21 @@ impl LogChain {
         }
     }
 
-    /// As `check`, but for logs that are gone: a feed may have the one open that it reads.
+    /// Like `check`, but does not consider dropped logs: a feed may still have its log open.
     pub(crate) fn check_unlogged(&self, told: Sequence) -> Result<(), GoneBefore> {
         let is_told = told >= self.unlogged;
         if is_told { Ok(()) } else { Err(GoneBefore(Sequence(self.unlogged.0 + 1))) }
     }
 
-    /// An error if a feed that has told all up to `told` would miss something.
+    /// Returns an error if a feed that has told everything up to `told` would miss a write.
     pub(crate) fn check(&self, told: Sequence) -> Result<(), GoneBefore> {
         let floor = self.logs.front().map_or(self.after, |oldest| oldest.after);
         let floor = floor.max(self.unlogged);
         if told < floor { Err(GoneBefore(Sequence(floor.0 + 1))) } else { Ok(()) }
     }
 
-    /// What a feed is to read that has told all up to `told`, and read up to a place. None: nothing
-    /// more is durable.
+    /// Returns the next bytes for a feed that has told everything up to `told` and has read up to
+    /// `at`. None: nothing more is durable.
     pub(crate) fn next(
         &self,
         told: Sequence,

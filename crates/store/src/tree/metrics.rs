@@ -1,8 +1,8 @@
-//! Every number of a store, by name: the one table behind Prometheus' text and JSON.
+//! Every number of a store, by name: the one table behind the Prometheus text and the JSON.
 //! ```text
 //! Stats -> metrics() -> [ memtable_bytes gauge 4096 | writes counter 12 | ... ] -> text, JSON
 //! ```
-//! Invariant: a name is given once for each value of its label.
+//! Invariant: a name appears once for each value of its label.
 
 use std::fmt::{self, Write as _};
 
@@ -14,22 +14,23 @@ use MetricKind::{Counter, Gauge};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Metric {
-    /// Its path in [`Stats`], such as `guard.memory_bytes`.
+    /// The path of the number in [`Stats`], such as `guard.memory_bytes`.
     pub name: &'static str,
-    /// Whether it only grows.
+    /// Whether the number only grows.
     pub kind: MetricKind,
-    /// What it is one of, such as `("level", "2")`. None: there is one.
+    /// The label that tells several numbers of one name apart, such as `("level", "2")`. None:
+    /// there is only one.
     pub label: Option<(&'static str, String)>,
     /// The number.
     pub value: MetricValue,
 }
 
-/// How a number moves.
+/// How a number changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// It only grows while the store is open.
     Counter,
-    /// It moves both ways.
+    /// It grows and shrinks.
     Gauge,
 }
 
@@ -63,7 +64,7 @@ impl fmt::Display for MetricValue {
     }
 }
 
-/// Names that Prometheus was given before there were paths: dashboards know them.
+/// Prometheus names from before there were paths. Dashboards rely on them.
 const EXPOSED: [(&str, &str); 16] = [
     ("bytes_written_user", "user_bytes_total"),
     ("bytes_flushed", "flushed_bytes_total"),
@@ -84,7 +85,7 @@ const EXPOSED: [(&str, &str); 16] = [
 ];
 
 impl Metric {
-    /// Its name for Prometheus, without the prefix `trommel_`.
+    /// Returns the name for Prometheus, without the prefix `trommel_`.
     fn exposed(&self) -> String {
         if let Some((_, exposed)) = EXPOSED.iter().find(|(name, _)| *name == self.name) {
             return (*exposed).to_owned();
@@ -97,7 +98,7 @@ impl Metric {
 
 type Row = (MetricKind, &'static str, MetricValue);
 
-/// Rows of some fields of a value. Their names are the fields' paths, after a prefix.
+/// Makes rows of some fields of a value. A row's name is a prefix and the field's path.
 macro_rules! rows {
     ($kind:ident, $prefix:literal, $of:ident, $($field:ident $(. $inner:ident)?),+ $(,)?) => {
         [$((
@@ -117,7 +118,7 @@ fn labelled((kind, name, value): Row, label: &'static str, of: impl ToString) ->
 }
 
 impl Stats {
-    /// Every number: queries by kind, runs by level, all others once.
+    /// Returns every number: queries by kind, runs by level, all others once.
     pub fn metrics(&self) -> Vec<Metric> {
         let runs = self.levels.iter().map(|level| {
             labelled((Gauge, "runs", (level.runs.len() as u64).into()), "level", level.level)
@@ -162,7 +163,7 @@ impl Stats {
         }
     }
 
-    /// What is no field.
+    /// Returns numbers that are not fields.
     fn derived(&self) -> [Row; 6] {
         [
             (Gauge, "memory_bytes", self.memory_bytes().into()),
@@ -174,12 +175,12 @@ impl Stats {
         ]
     }
 
-    /// Of each kind of call.
+    /// Returns the histogram of each kind of call.
     fn latencies(&self) -> [(&'static str, &Latency); 3] {
         [("get", &self.gets), ("seek", &self.seeks), ("write", &self.batches)]
     }
 
-    /// Below which times calls stay; 0 where none was timed.
+    /// Returns quantiles of the call times; 0 if no call was timed.
     fn latency_metrics(&self) -> Vec<Metric> {
         let shares = [("latency.p50", 0.5), ("latency.p99", 0.99), ("latency.p999", 0.999)];
         let of_share = |(name, share)| {
@@ -191,7 +192,7 @@ impl Stats {
         shares.into_iter().flat_map(of_share).collect()
     }
 
-    /// What the guard `elastic` has in memory.
+    /// Returns the numbers of the guard `elastic`.
     fn elastic_metrics(&self) -> Vec<Metric> {
         let Some(elastic) = &self.guard.elastic else { return Vec::new() };
         let tables = elastic.tables_by_sub_filters.iter().enumerate();
@@ -207,13 +208,13 @@ impl Stats {
         tables.chain(gauges.into_iter().chain(counters).map(single)).collect()
     }
 
-    /// All of it in the text format that Prometheus reads.
+    /// Returns all numbers in the text format of Prometheus.
     pub fn prometheus(&self) -> String {
         prometheus(&[("", self)])
     }
 
-    /// As [`prometheus`](Stats::prometheus), of several stores: each line has the label `store`,
-    /// with the name that is given here.
+    /// Like [`prometheus`](Stats::prometheus), for several stores. Each line has the label `store`
+    /// with the name given here.
     pub fn prometheus_of(stores: &[(&str, &Stats)]) -> String {
         let named = stores.iter().map(|(name, stats)| {
             let name = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
@@ -225,8 +226,8 @@ impl Stats {
     }
 }
 
-/// The metrics of stores, each with the labels that its lines begin with. All lines of a metric
-/// stand together, as the format wants it.
+/// Writes the metrics of several stores, each with the labels for its lines. The format requires
+/// all lines of a metric to be adjacent.
 fn prometheus(stores: &[(&str, &Stats)]) -> String {
     let mut lines: Vec<(&str, Metric)> = Vec::new();
     for (labels, stats) in stores {

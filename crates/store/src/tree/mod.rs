@@ -1,4 +1,4 @@
-//! The open tree: versions, their installer, and what all parts of a store share.
+//! The open tree: versions, their installer, and the state that all parts of a store share.
 
 pub(crate) mod asked;
 pub(crate) mod asked_keys;

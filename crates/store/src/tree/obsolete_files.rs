@@ -1,14 +1,14 @@
-//! Files that the tree does not need any more, until they are gone.
+//! Files that the tree no longer needs, until they are removed.
 //! ```text
 //! install   tables, logs, images that the newest version does not name -> leaving
-//! sweep     those that no reader holds -> removed; what cannot be removed is tried again
-//! reader    the last one releases a table -> a thread is called, and sweeps
+//! sweep     those without a reader -> removed; a failed removal is tried again
+//! reader    the last reader of a table wakes a thread, which sweeps
 //! ```
-//! A table's file goes with the last version that has it. A scan holds the version that it last
-//! moved in, until it moves or ends. Pinned trees hold versions, and for a moment every other read,
-//! merge and checkpoint. A snapshot holds no file: merges keep entries for it.
+//! A table's file goes with the last version that has it. A scan holds the version in which it last
+//! moved, until it moves again or ends. Pinned trees hold versions; every other read, merge and
+//! checkpoint does so for a moment. A snapshot holds no file: merges keep entries for it.
 //!
-//! Invariant: a file is removed when no version names it and no reader has it open.
+//! Invariant: a file is removed only when no version names it and no reader has it open.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -19,13 +19,13 @@ use crate::sync::{Arc, Mutex, Weak, lock};
 use crate::tree::stats::ObsoleteStats;
 use crate::tree::version::{Holder, Holders, Version};
 
-/// A file that is to go.
+/// A file that is to be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Obsolete {
     Table(u64),
-    /// Its entries are all in tables.
+    /// All of its entries are in tables.
     Log(u64),
-    /// The manifest does not name it any more.
+    /// The manifest no longer names it.
     Image(u64),
 }
 
@@ -45,35 +45,35 @@ struct LeavingTable {
     table: Weak<Table>,
 }
 
-/// The files that are to go.
+/// The files that are to be removed.
 #[derive(Default)]
 pub(crate) struct Leaving(Mutex<Files>);
 
 #[derive(Default)]
 struct Files {
-    /// Logs that are needed still, or were not made after all. Their numbers are not all: tables
-    /// have the others.
+    /// Logs that are still needed, and numbers that may never become logs. Tables and images have
+    /// the numbers in between.
     logs: BTreeSet<u64>,
     tables: Vec<LeavingTable>,
     others: Vec<Obsolete>,
-    /// What holds the trees that these tables were in.
+    /// The holders of the trees that these tables were in.
     trees: Vec<Weak<Holders>>,
 }
 
 impl Leaving {
-    /// Of a store that has these logs.
+    /// Makes the list of a store with these logs.
     pub(crate) fn expecting(logs: impl IntoIterator<Item = u64>) -> Leaving {
         let leaving = Leaving::default();
         leaving.expect_logs(logs);
         leaving
     }
 
-    /// These logs are there, or may be soon.
+    /// Notes logs that exist, or may soon exist.
     pub(crate) fn expect_logs(&self, numbers: impl IntoIterator<Item = u64>) {
         lock(&self.0).logs.extend(numbers);
     }
 
-    /// Logs below this one are to go.
+    /// Marks the logs below this one for removal.
     pub(crate) fn add_logs_before(&self, live: u64) {
         let mut files = lock(&self.0);
         let needed = files.logs.split_off(&live);
@@ -81,8 +81,8 @@ impl Leaving {
         files.others.extend(gone.into_iter().map(Obsolete::Log));
     }
 
-    /// Tables leave the tree of `version`, the last one with its holders. The last reader of a
-    /// table tells `told`.
+    /// Marks tables that leave the tree of `version`, the last version with its holders. The last
+    /// reader of a table notifies `told`.
     pub(crate) fn add_tables<'t>(
         &self,
         version: &Version,
@@ -103,7 +103,7 @@ impl Leaving {
         lock(&self.0).others.extend(others);
     }
 
-    /// Files without a reader.
+    /// Returns the files without a reader.
     pub(crate) fn free(&self) -> Vec<Obsolete> {
         let files = lock(&self.0);
         let tables = files.tables.iter().filter(|leaving| leaving.table.strong_count() == 0);
@@ -116,7 +116,7 @@ impl Leaving {
         files.tables.retain(|leaving| !gone.contains(&Obsolete::Table(leaving.file)));
     }
 
-    /// How much is still there, and what holds it.
+    /// Returns how much is still there, and what holds it.
     pub(crate) fn stats(&self, newest: &Version) -> ObsoleteStats {
         let files = lock(&self.0);
         let trees = files.trees.iter().filter_map(Weak::upgrade);

@@ -1,10 +1,10 @@
-//! What all parts of an open store share, and the one short step that installs a change.
+//! The state that all parts of an open store share, and the one short step that installs a change.
 //! ```text
 //! readers     current.pin()                        no lock
 //! engine      writes, flushes, merges        -> installer: manifest, then the new version
 //! ```
-//! Invariant: the version changes only while the installer's lock is held, and always from the
-//! newest version, not from the one a job began with.
+//! Invariant: the version changes only under the installer's lock, and always from the newest
+//! version, not from the one that a job began with.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,9 +51,9 @@ pub(crate) struct OpenTree {
     pub(crate) table_files: Arc<TableFiles>,
     pub(crate) env: Arc<Environment>,
     pub(crate) current: Switch<Version>,
-    /// The epoch of the current version, for a quick look.
+    /// The epoch of the current version, for a quick check.
     pub(crate) merge_epoch: AtomicU64,
-    /// Files that the newest version does not name and that are still there.
+    /// Files that the newest version does not name but that still exist.
     pub(crate) leaving: Arc<Leaving>,
     /// The logs of the store.
     pub(crate) logs: Arc<LiveLogs>,
@@ -66,27 +66,27 @@ pub(crate) struct OpenTree {
     pub(crate) counters: Counters,
     pub(crate) asked: AskedRounds,
     pub(crate) asked_keys: AskedKeys,
-    /// Filters that were damaged when the store was opened, and are not used.
+    /// Filters that were found damaged at the opening, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Box<Elastic>>,
-    /// Whether a merge is due that brings space of values back.
+    /// Whether a merge is due that frees space in value files.
     pub(crate) value_merge_due: AtomicBool,
-    /// The value files that the last merge into the last level moves since they are old. Empty
-    /// after an opening amid one: its other ranges move none.
+    /// The value files that the last merge into the last level moves because they are old. Empty
+    /// after an opening amid such a merge: its remaining ranges move none.
     pub(crate) oldest_values: Mutex<BTreeSet<u64>>,
-    /// What merges operands. Empty: it is not here, and operands stay as they are.
+    /// The merge operator. Empty: this program lacks it, and operands stay as they are.
     pub(crate) merge_operator: OnceLock<Arc<dyn MergeOperator>>,
-    /// Whether its key space was dropped.
+    /// Whether the key space was dropped.
     pub(crate) dropped: Dropped,
-    /// Where the global filter came from at open.
+    /// The source of the global filter at the opening.
     pub(crate) filter_recovery: FilterRecovery,
-    /// How long that took.
+    /// The seconds that it took to make the guard at the opening.
     pub(crate) guard_open_seconds: f64,
 }
 
-/// Whether a key space was dropped, and what its name was.
+/// Whether a key space was dropped, and its name.
 #[derive(Default)]
 pub(crate) struct Dropped {
     is_set: AtomicBool,
@@ -94,7 +94,7 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
-    /// It is dropped from now on.
+    /// Marks the key space as dropped.
     pub(crate) fn set(&self, name: &str) {
         *lock(&self.name) = name.to_string();
         self.is_set.store(true, Ordering::Release);
@@ -112,41 +112,41 @@ impl Dropped {
 }
 
 impl OpenTree {
-    /// Fails if it may not be used any more: the store is not open, or the key space was dropped.
-    /// Requires: a version that is read was pinned before.
+    /// Returns an error if the tree may no longer be used: the store is not open, or the key space
+    /// was dropped. Requires: the caller pins a version before it calls this.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         self.life().check()?;
         self.dropped.check()
     }
 
-    /// Whether the log takes what is written into it.
+    /// Whether writes go into the log.
     #[inline]
     pub(crate) fn has_log(&self) -> bool {
         self.table_files.options.log
     }
 
-    /// The clock, if calls are to be timed.
+    /// Returns the clock, if calls are to be timed.
     #[inline]
     pub(crate) fn timing(&self) -> Option<&dyn Clock> {
         self.table_files.options.time_calls.then(|| &*self.env.clock)
     }
 
-    /// Whether it may still be used.
+    /// Returns the state that says whether the store may be used.
     #[inline]
     pub(crate) fn life(&self) -> &Arc<Life> {
         self.table_files.folder.life()
     }
 
-    /// Damaged filters that the tree still has, and sub-filters that were damaged when they were
-    /// read. A merge makes new ones in the place of its inputs'.
+    /// Describes the damaged filters that the tree still has, and sub-filters that were damaged
+    /// when read. A merge replaces those of its inputs.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
         let sub_filters = version.tables().filter_map(|table| table.table.sub_filters());
         let of_sub_filters = sub_filters.flat_map(|sub_filters| sub_filters.damage());
         self.damage_at_open(version).into_iter().chain(of_sub_filters).collect()
     }
 
-    /// Filters that were damaged when they were opened, and that the tree still has.
+    /// Describes the filters that were damaged at the opening and that the tree still has.
     pub(crate) fn damage_at_open(&self, version: &Version) -> Vec<String> {
         let stays = |damaged: &&DamagedFilter| {
             let file = damaged.file;
@@ -156,18 +156,18 @@ impl OpenTree {
         self.damaged_filters.iter().filter(stays).map(|damaged| damaged.what.clone()).collect()
     }
 
-    /// The time since an earlier one.
+    /// Returns the time since `start`.
     pub(crate) fn since(&self, start: std::time::Duration) -> std::time::Duration {
         self.env.clock.now().saturating_sub(start)
     }
 
-    /// Bits per key for the filters of a new run of so many entries, made of these runs. None: as
-    /// the options say.
+    /// Returns the bits per key for the filters of a new run with this many entries, made of
+    /// `inputs`. None: use the options.
     pub(crate) fn filter_bits(&self, inputs: &[u64], entries: u64) -> Option<f64> {
         filter_bits(&self.table_files.options, &self.current.hold().runs, inputs, entries)
     }
 
-    /// The bits that parts should have by what was asked lately. None: the options say it.
+    /// Returns the bits that parts should have by recent queries. None: use the options.
     pub(crate) fn allotment(&self, parts: &Parts) -> Option<Allotment> {
         let options = &self.table_files.options;
         let (limit, lately) = (options.part_memory()?, self.asked_keys.lately()?);
@@ -178,13 +178,13 @@ impl OpenTree {
         lock(&self.installer)
     }
 
-    /// The store's manifest. Requires: of locks that are taken behind the installer's, the caller
-    /// has none.
+    /// Locks the store's manifest. Requires: the caller holds no lock that is taken after the
+    /// installer's.
     pub(crate) fn manifest(&self) -> MutexGuard<'_, Manifest> {
         lock(&self.manifest)
     }
 
-    /// Puts a new memtable in place of the active one.
+    /// Seals the active memtable and replaces it with a new one.
     pub(crate) fn seal(&self, installer: &mut Installer, active: Active, last: Sequence) {
         let now = self.current.hold();
         let flush = installer.take_flush();
@@ -201,8 +201,9 @@ impl OpenTree {
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
     }
 
-    /// The runs that have keys in a range, as widely as codes of their entries may become. A
-    /// transaction that commits asks what came since it began: no code becomes one of both sides.
+    /// Returns the runs with keys in a range, as codes of their entries may be widened. A
+    /// committing transaction asks what came since it began. So no code may span both sides of that
+    /// moment.
     pub(crate) fn shape_within(&self, layout: &Layout, bounds: &KeyBounds) -> Shape {
         let begun = self.snapshots.committing().into_iter();
         let first = begun.map(|at| layout.flush_of(Sequence(at.0.saturating_add(1))));
@@ -210,14 +211,14 @@ impl OpenTree {
         layout.shape_within(bounds).divided_at(&borders)
     }
 
-    /// Removes obsolete files. If that cannot be done now, a thread tries again.
+    /// Removes obsolete files. If some could not be removed, a background thread tries again.
     pub(crate) fn sweep_or_call(&self) {
         if self.sweep() {
             self.workers.call(&[WorkKind::Keep]);
         }
     }
 
-    /// Removes obsolete files. True: some could not be removed, and are to be tried again.
+    /// Removes obsolete files. True: some could not be removed, and must be tried again.
     pub(crate) fn sweep(&self) -> bool {
         let values = self.sweep_values();
         let free = self.leaving.free();
@@ -228,8 +229,8 @@ impl OpenTree {
         values || left_over || free.iter().any(|file| !gone.contains(file))
     }
 
-    /// Removes value files that nobody holds. True: as above. Requires: all trees of the store are
-    /// open, and hold theirs.
+    /// Removes value files that nobody holds. True: some could not be removed. Requires: all trees
+    /// of the store are open, and hold their value files.
     fn sweep_values(&self) -> bool {
         self.table_files.values.drop_unreferenced();
         let (store, mut stays) = (&self.table_files.values.store, false);
@@ -243,20 +244,20 @@ impl OpenTree {
     }
 }
 
-/// Where the entries come from that an edit brings into tables.
+/// The source of entries that an edit brings into tables.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Origin {
-    /// The log with the first entry of the memtable that they are of.
+    /// The log with the first entry of their memtable.
     pub(crate) first_log: Option<u64>,
-    /// They are in no log, and are not newer than this.
+    /// The entries are in no log, and are not newer than this.
     pub(crate) unlogged: Option<Sequence>,
 }
 
-/// Makes an edit durable; gives the layout that the tree has then. `first_log`: that of a memtable
-/// which is in tables then.
+/// Makes an edit durable, and returns the tree's new layout. `first_log`: the log of a memtable
+/// that the edit brings into tables.
 fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Result<Arc<Layout>> {
     let mut manifest = tree.manifest();
-    // Another tree's memtable may have gone since the last edit.
+    // Memtables of other trees may have been flushed since the last edit.
     let live = tree.logs.live_without(first_log);
     let frees = live > manifest.layout().logs.live;
     edit.live_wal = frees.then_some(live);
@@ -274,21 +275,23 @@ fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Resul
 /// A file that the manifest may name.
 struct Doubtful {
     file: Obsolete,
-    /// What it refers to is kept as long: a store that finds it needs that.
+    /// Value files that this file refers to. They must be kept as long, for a store that finds this
+    /// file.
     _values: Vec<Arc<ValueFile>>,
 }
 
 /// The right to change the version.
 #[derive(Default)]
 pub(crate) struct Installer {
-    /// Taken when a memtable is sealed, in the order of sequence numbers (ordering rule 1).
+    /// The next flush number. Numbers are taken at sealing, in the order of sequence numbers
+    /// (ordering rule 1).
     pub(crate) next_flush: trommel_filters::FlushNumber,
     /// Images whose edit failed, and tables that were given up while the manifest might name them.
     /// After the next edit it does not.
     doubtful: Vec<Doubtful>,
-    /// The tree has changed since the store was opened.
+    /// Whether the tree has changed since the opening.
     pub(crate) has_changed: bool,
-    /// Gets the tree after every edit.
+    /// A function that gets the tree after every edit.
     follower: Option<Follower>,
 }
 
@@ -297,8 +300,8 @@ impl Installer {
         Installer { next_flush, ..Installer::default() }
     }
 
-    /// Gives a follower the tree as it is now, and after every edit from now on. It replaces the
-    /// follower before it.
+    /// Gives a follower the present tree, and the tree after every later edit. The follower
+    /// replaces the former one.
     pub(crate) fn follow(&mut self, tree: &OpenTree, mut follower: Follower) {
         follower(PinnedTree::new(tree, Holder::Follower));
         self.follower = Some(follower);
@@ -309,7 +312,7 @@ impl Installer {
         self.follower = None;
     }
 
-    /// The next flush number.
+    /// Takes the next flush number.
     pub(crate) fn take_flush(&mut self) -> trommel_filters::FlushNumber {
         let flush = self.next_flush;
         self.next_flush = flush.next();
@@ -317,7 +320,7 @@ impl Installer {
     }
 
     /// Applies `edit` to the newest version: first on disk, then for readers. The caller sweeps
-    /// obsolete files later: the change must be complete before the storage is used again.
+    /// obsolete files later, since the change must be complete before the storage is used again.
     pub(crate) fn install(
         &mut self,
         tree: &OpenTree,
@@ -328,7 +331,7 @@ impl Installer {
         self.install_flushed(tree, edit, Origin::default(), opened, guard)
     }
 
-    /// As `install`, of an edit that brings entries into tables.
+    /// Like `install`, for an edit that brings entries into tables.
     pub(crate) fn install_flushed(
         &mut self,
         tree: &OpenTree,
@@ -341,7 +344,7 @@ impl Installer {
         let now = tree.current.hold();
         let mut edit_of_store = StoreEdit::of_tree(tree.keyspace, edit.clone());
         if let Some(last) = origin.unlogged {
-            // Before the edit may be there, whatever comes of it.
+            // Before the edit can be on disk, whatever its outcome.
             tree.logs.chain(|chain| chain.note_unlogged(last));
             edit_of_store.unlogged = Some(last);
         }
@@ -370,14 +373,14 @@ impl Installer {
         Ok(())
     }
 
-    /// The manifest surely names none of the files that it might have named.
+    /// Releases the files in doubt: the manifest certainly does not name them any more.
     pub(crate) fn end_doubt(&mut self, tree: &OpenTree) {
         tree.leaving.add(self.doubtful.drain(..).map(|it| it.file));
     }
 
-    /// Gives up the tables of a run that could not be installed. They are removed as soon as the
-    /// manifest surely does not name them. Else each attempt of a merge would leave its tables on a
-    /// full disk.
+    /// Gives up the tables of a run that could not be installed. They are removed once the manifest
+    /// certainly does not name them. Otherwise each attempt of a merge would leave tables on a full
+    /// disk.
     pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
         for &(file, _) in &run.tables {
             if tree.manifest().may_name(file) {
@@ -390,7 +393,7 @@ impl Installer {
         }
     }
 
-    /// A follower that panics is removed: the change stays installed all the same.
+    /// Calls the follower. A follower that panics is removed, but the change stays installed.
     fn call_follower(&mut self, tree: &OpenTree) {
         let Some(mut follower) = self.follower.take() else { return };
         let tree = PinnedTree::new(tree, Holder::Follower);
@@ -398,15 +401,16 @@ impl Installer {
         self.follower = called.is_ok().then_some(follower);
     }
 
-    /// Writes an edit that changes nothing, so that what went before is not the manifest's end.
+    /// Writes an edit that changes nothing, so that the edit before it is not the manifest's last
+    /// one.
     pub(crate) fn repeat_edit(&mut self, tree: &OpenTree) -> Result<()> {
         let edit = Edit { next_file: Some(tree.table_files.next_file()), ..Edit::default() };
         let guard = tree.current.hold().guard.clone();
         self.install(tree, &edit, &HashMap::new(), guard)
     }
 
-    /// Makes the manifest name a log that was made and is durable: from then on it is an error if
-    /// the log is gone. Requires: writes to it are acknowledged later.
+    /// Records a durable log in the manifest: from then on its absence is an error. Requires:
+    /// writes to the log are acknowledged only later.
     pub(crate) fn record_log(&mut self, tree: &OpenTree, number: u64) -> Result<()> {
         {
             let mut manifest = tree.manifest();
@@ -424,7 +428,8 @@ impl Installer {
         Ok(())
     }
 
-    /// Notes that no log will have all that was written so far: change feeds do not cross it.
+    /// Marks that no log will have everything that was written so far. Change feeds do not cross
+    /// the mark.
     pub(crate) fn end_feeds(&mut self, tree: &OpenTree) -> Result<()> {
         let last = tree.snapshots.visible();
         tree.logs.chain(|chain| {
@@ -435,7 +440,7 @@ impl Installer {
         append(tree, StoreEdit { unlogged: Some(last), ..edit }, None).map(drop)
     }
 
-    /// Lets logs go that no memtable needs any more.
+    /// Releases logs that no memtable needs.
     pub(crate) fn free_logs(&mut self, tree: &OpenTree) -> Result<()> {
         let live = tree.logs.live_without(None);
         if live <= tree.manifest().layout().logs.live {
@@ -444,7 +449,7 @@ impl Installer {
         append(tree, StoreEdit::of_tree(tree.keyspace, Edit::default()), None).map(drop)
     }
 
-    /// Makes the manifest name images, of those parts whose base is still that of the newest
+    /// Records images in the manifest, for those parts whose base is still that of the newest
     /// version.
     pub(crate) fn install_images(
         &mut self,

@@ -1,6 +1,6 @@
 //! Opening one tree of a store: from its layout to a version.
 //! ```text
-//! layout --> tables --> guard (from its image and newer tables, or from the runs)
+//! layout --> tables --> guard (from its images and newer tables, or from the runs)
 //! logs   --> sealed memtables (flushed at once) and the active one
 //! ```
 //! Invariant: nothing is written.
@@ -37,7 +37,7 @@ use crate::tree::stats::Counters;
 use crate::tree::table_files::{DamagedFilter, TableFiles, open_others, open_tables};
 use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
 
-/// What the trees of a store share.
+/// The state that the trees of a store share.
 #[derive(Clone)]
 pub(crate) struct SharedByTrees {
     pub(crate) env: Arc<Environment>,
@@ -48,7 +48,7 @@ pub(crate) struct SharedByTrees {
 }
 
 impl SharedByTrees {
-    /// What a tree shares with the others.
+    /// Returns the state that a tree shares with the others.
     pub(crate) fn with(tree: &OpenTree) -> Self {
         SharedByTrees {
             env: Arc::clone(&tree.env),
@@ -60,10 +60,10 @@ impl SharedByTrees {
     }
 }
 
-/// Options, and what follows from them alone. Trees with the same options share it.
+/// Options, and what follows from them alone. Trees with the same options share this.
 pub(crate) struct TreeOptions {
     pub(crate) options: Arc<Options>,
-    /// Of a tree without runs, with one partition.
+    /// The guard of a tree without runs, with one partition.
     guard: Guard,
 }
 
@@ -84,7 +84,7 @@ impl TreeOptions {
     }
 }
 
-/// Opens the tree of a key space, with what logs have brought back.
+/// Opens the tree of a key space, with the memtables that were read back from logs.
 pub(crate) fn open_tree(
     shared: &SharedByTrees,
     (keyspace, layout): (KeyspaceId, &Arc<Layout>),
@@ -113,8 +113,8 @@ pub(crate) fn open_tree(
     Ok(tree)
 }
 
-/// A tree that another process writes, as it is after some edit, with what logs have beside. What
-/// is open of `before`, the same tree after an earlier edit, is taken over.
+/// Opens a tree that another process writes, as of some edit, with the memtables from its logs.
+/// Reuses what is open of `before`, the same tree as of an earlier edit.
 pub(crate) fn follow_tree(
     shared: &SharedByTrees,
     (keyspace, layout): (KeyspaceId, &Arc<Layout>),
@@ -141,12 +141,12 @@ pub(crate) fn follow_tree(
     Ok(tree_of(shared, (keyspace, version), files, (made, next_flush), workers))
 }
 
-/// An empty memtable, for writes from this number on.
+/// Makes an empty memtable for writes from this number on.
 pub(crate) fn nothing(size: MemtableSize, next: Sequence) -> Active {
     Active::new(Arc::new(Memtable::sized(size)), next)
 }
 
-/// A version whose guard is still empty.
+/// Makes a version whose guard is still empty.
 fn version_of(
     layout: &Arc<Layout>,
     memtables: Recovered,
@@ -211,7 +211,7 @@ fn tree_of(
     }
 }
 
-/// What logs bring back of a tree.
+/// The memtables of a tree that were read back from logs.
 pub(crate) struct Recovered {
     pub(crate) active: Active,
     /// Newest first.
@@ -220,7 +220,7 @@ pub(crate) struct Recovered {
 }
 
 impl Recovered {
-    /// The newest memtable goes on, or if there is none, `nothing`.
+    /// Makes the newest memtable the active one, or `nothing` if there is none.
     pub(crate) fn of(
         mut memtables: Vec<ReplayedMemtable>,
         mut next_flush: FlushNumber,

@@ -1,43 +1,42 @@
-//! Partitions of the last level and how far a merge from one to the next has come, as plain data.
+//! Partitions of the last level, and the progress of a merge by partitions, as plain data.
 //! ```text
 //! partition   [d, p)   tables of the oldest run | keys in its part's base | entries in its overlay
 //! ```
-//! Invariant: the partitions cover all keys, in key order; their numbers are of one version.
+//! Invariant: the partitions cover all keys, in key order. All numbers are of one version.
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::plan::layout::Layout;
 use crate::tree::version::Version;
 
-/// A key range of the last level, which is merged as one and has a part of the global filter of its
-/// own.
+/// A key range of the last level that is merged as one. It has its own part of the global filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartitionStats {
-    /// Its first possible key; it ends where the next one begins.
+    /// Its lower bound. It ends where the next partition begins.
     pub from: Vec<u8>,
-    /// Tables of the oldest run with keys of it.
+    /// Tables of the oldest run with keys in it.
     pub tables: u64,
-    /// Entries of these.
+    /// Entries of these tables.
     pub entries: u64,
-    /// Bytes of these.
+    /// Bytes of these tables.
     pub bytes: u64,
-    /// Of a global filter: keys in the part's base.
+    /// For a global filter: keys in the part's base.
     pub base_entries: u64,
-    /// Of a global filter: entries in the part's overlay.
+    /// For a global filter: entries in the part's overlay.
     pub overlay_entries: u64,
-    /// Of a global filter: memory of the part, in bytes.
+    /// For a global filter: memory of the part, in bytes.
     pub filter_bytes: u64,
-    /// Of these, the base's.
+    /// For a global filter: memory of the part's base, in bytes.
     pub base_bytes: u64,
 }
 
-/// A merge into the last level that goes from partition to partition.
+/// A merge into the last level that proceeds partition by partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnderWay {
-    /// Runs that it merges into the oldest one, as far as they still have keys.
+    /// The number of inputs that still have keys, without the oldest run.
     pub runs: u64,
-    /// Keys before this one are done.
+    /// Keys before this one are merged.
     pub done_to: Vec<u8>,
 }
 

@@ -3,8 +3,8 @@
 //! owner     edit, edit, edit ... --> MANIFEST      synced before a version shows it
 //! onlooker  MANIFEST --> layout --> TreePeek       no lock, nothing written, no other file touched
 //! ```
-//! Invariant: a look changes nothing. It sees the tree as it was at some edit. The file only grows
-//! at its end, where half an edit does not count yet, or is replaced as a whole.
+//! Invariant: a look changes nothing. It sees the tree as of some edit. The file only grows at its
+//! end, where half an edit does not count yet, or it is replaced as a whole.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,13 +18,13 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
 use crate::tree::partition_stats::{UnderWay, under_way};
 
-/// A run as the manifest has it.
+/// A run as the manifest describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunPeek {
     /// Its level; 0 is the newest.
     pub level: usize,
-    /// Its files.
+    /// The number of its tables.
     pub tables: u64,
     /// Its entries, deletions included.
     pub entries: u64,
@@ -34,8 +34,8 @@ pub struct RunPeek {
     pub span: (u64, u64),
 }
 
-/// A tree as the manifest has it. Memory, filters, counters and merges that have installed
-/// nothing yet are known to the process alone that has the store open.
+/// A tree as the manifest describes it. Only the process that has the store open knows memory,
+/// filters, counters, and merges that have installed nothing yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreePeek {
@@ -45,7 +45,7 @@ pub struct TreePeek {
     pub flushes: u64,
     /// The newest sequence number in the runs.
     pub sequence: u64,
-    /// The merge into the last level that is half done, if it goes from partition to partition.
+    /// The half-done merge into the last level, if it proceeds by partitions.
     pub under_way: Option<UnderWay>,
 }
 
@@ -57,12 +57,13 @@ pub fn peek(dir: impl AsRef<Path>) -> Result<TreePeek> {
     peek_with(&Disk, dir.as_ref())
 }
 
-/// As above, of a store on any storage.
+/// Like [`peek`], for a store on any storage.
 pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
     Ok(tree(read(storage, dir)?.default_tree()))
 }
 
-/// As [`peek`], all key spaces by their names, the default one first.
+/// Returns the trees of all key spaces like [`peek`], with their names. The default key space comes
+/// first.
 ///
 /// # Errors
 /// As [`peek`].
@@ -70,7 +71,7 @@ pub fn peek_keyspaces(dir: impl AsRef<Path>) -> Result<Vec<(String, TreePeek)>> 
     peek_keyspaces_with(&Disk, dir.as_ref())
 }
 
-/// As above, of a store on any storage.
+/// Like [`peek_keyspaces`], for a store on any storage.
 pub(crate) fn peek_keyspaces_with(
     storage: &dyn Storage,
     dir: &Path,
@@ -91,7 +92,7 @@ fn read(storage: &dyn Storage, dir: &Path) -> Result<StoreLayout> {
     Manifest::read(&folder)?.ok_or_else(missing)
 }
 
-/// The runs of a layout, for outside.
+/// Converts a layout for the API.
 pub(crate) fn tree(layout: &Layout) -> TreePeek {
     TreePeek {
         runs: layout.runs.iter().map(run).collect(),

@@ -1,10 +1,10 @@
-//! The tables that a flush or a merge writes: one run, cut into files between user keys.
+//! Writes the tables of a flush or a merge: one run, cut into files between user keys.
 //! ```text
 //! entries      a  c  f | h  k  m | p  t          deleted ranges   [b ....... j)        [q .... z)
 //! tables       [b, h)    [h, j)    [q, z)        each has those up to the next one's first key
 //! ```
-//! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that
-//! deletes ranges has one table.
+//! Invariant: tables and the ranges that they delete do not overlap. A run that has deleted ranges
+//! but no entries has one table.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -29,7 +29,7 @@ use crate::sync::Arc;
 use crate::tree::obsolete_files::Obsolete;
 use crate::tree::table_files::TableFiles;
 
-/// Bytes of values that one step of a merge moves, about.
+/// The approximate number of value bytes that one step of a merge moves.
 const MOVED_BYTES_MAX: u64 = 4 << 20;
 
 /// Writes the entries of one run, in order, into as many tables as they need.
@@ -37,28 +37,28 @@ pub(crate) struct RunWriter {
     table_files: Arc<TableFiles>,
     open: Option<(u64, TableWriter)>,
     done: Vec<(u64, TableSummary)>,
-    /// All files that were begun.
+    /// All files that were created.
     files: Vec<u64>,
     last_key: Vec<u8>,
     /// The filter of each table, if the options ask for none.
     filter: Option<FilterOptions>,
-    /// Bits per key of the run's filters; None: as the options say.
+    /// Bits per key of the run's filters. None: use the options.
     bits_per_key: Option<f64>,
-    /// How blocks are packed, and with which dictionary; None: as the options say, without one.
+    /// The compression of blocks, and its dictionary. None: use the options, without a dictionary.
     packing: Option<(Compression, Option<Arc<EncoderDictionary>>)>,
     access: Access,
-    /// Bytes of the tables that are done.
+    /// Bytes of the finished tables.
     done_bytes: u64,
-    /// The ranges that the run deletes. The tables that are done have those before a key.
+    /// The deleted ranges of the run. Finished tables have those before `deleted_up_to`.
     tombstones: RangeTombstones,
     deleted_up_to: Option<Vec<u8>>,
-    /// The tables that it is made of, each with its keys, if tables are to say so.
+    /// The tables that the run is made of, each with its keys, if tables are to record them.
     made_of: Vec<(u64, KeyBounds)>,
-    /// Value files whose values are moved to others.
+    /// Value files whose values are moved to other files.
     moved_files: Arc<BTreeSet<u64>>,
-    /// Those that have moved values: held until the tables hold them.
+    /// The files that received moved values. They are held until the tables hold them.
     held: Vec<Arc<ValueFile>>,
-    /// Bytes of values that were moved since they were asked for.
+    /// Bytes of values moved since the last call of `take_moved_bytes`.
     moved_bytes: u64,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct RunOutput {
 }
 
 impl RunWriter {
-    /// Of a run that deletes these ranges. Nothing is written yet.
+    /// Makes a writer of a run with these deleted ranges. Nothing is written yet.
     pub(crate) fn new(table_files: &Arc<TableFiles>, tombstones: RangeTombstones) -> Self {
         RunWriter {
             table_files: Arc::clone(table_files),
@@ -92,40 +92,40 @@ impl RunWriter {
         }
     }
 
-    /// Each table says of which of these it is made.
+    /// Makes each table record which of these tables it is made of.
     #[must_use]
     pub(crate) fn made_of(mut self, tables: Vec<(u64, KeyBounds)>) -> Self {
         self.made_of = tables;
         self
     }
 
-    /// Values in these files are moved to others.
+    /// Makes the writer move values out of these files.
     #[must_use]
     pub(crate) fn moving(mut self, files: &Arc<BTreeSet<u64>>) -> Self {
         self.moved_files = Arc::clone(files);
         self
     }
 
-    /// Bytes of values that were moved since the last call.
+    /// Returns the bytes of values moved since the last call.
     pub(crate) fn take_moved_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.moved_bytes)
     }
 
-    /// Tables get this filter if the options ask for none.
+    /// Gives tables this filter, if the options ask for none.
     #[must_use]
     pub(crate) fn with_filter(mut self, filter: Option<FilterOptions>) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Filters have so many bits per key, or as the options say.
+    /// Sets the bits per key of filters. None: use the options.
     #[must_use]
     pub(crate) fn with_filter_bits(mut self, bits_per_key: Option<f64>) -> Self {
         self.bits_per_key = bits_per_key;
         self
     }
 
-    /// Blocks are packed so.
+    /// Sets the compression of blocks.
     #[must_use]
     pub(crate) fn packed(
         mut self,
@@ -136,14 +136,14 @@ impl RunWriter {
         self
     }
 
-    /// The run is written by a merge.
+    /// Marks the run as one that a merge writes.
     #[must_use]
     pub(crate) fn by_a_merge(mut self) -> Self {
         self.access = self.table_files.io.merges();
         self
     }
 
-    /// Adds an entry. A user key's entries never cross a table.
+    /// Adds an entry. All entries of a user key go into one table.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
         let full =
             |writer: &TableWriter| writer.size_bytes() >= self.table_files.options.table_bytes;
@@ -151,7 +151,7 @@ impl RunWriter {
             self.cut(entry.key)?;
         }
         if self.open.is_none() {
-            // The keys of tables must not overlap.
+            // Keys of tables must not overlap.
             if !self.files.is_empty() && *entry.key <= *self.last_key {
                 let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
                 return Err(Error::corrupt(self.table_files.folder.path(), 0, what));
@@ -169,7 +169,8 @@ impl RunWriter {
         Ok(())
     }
 
-    /// The entry's value as it is to be stored, if the value is moved to another file.
+    /// Copies the entry's value if its file is being emptied. Returns the value to store instead.
+    /// None: the value stays.
     #[cold]
     fn moved_value(&mut self, entry: &Entry<'_>) -> Result<Option<Vec<u8>>> {
         let Some(Ok(at)) = entry.value_ref() else { return Ok(None) };
@@ -185,14 +186,14 @@ impl RunWriter {
         Ok(Some([time, &to.encode()].concat()))
     }
 
-    /// Adds entries that were made of others.
+    /// Adds entries that were computed from others.
     pub(crate) fn add_made(&mut self, made: Vec<MadeEntry>) -> Result<()> {
         made.iter().try_for_each(|made| self.add(&made.entry()))
     }
 
-    /// Writes those of the next entries that `keeps` accepts; the number is that of the entry's
-    /// input. True: the cursor has come to its end, within so many entries. Ends early where many
-    /// bytes of values are moved.
+    /// Adds the entries that `keeps` accepts, up to `entries_max` entries of the cursor. `keeps`
+    /// also gets the number of the entry's input. Stops early after moving many bytes of values.
+    /// True: the cursor is at its end.
     pub(crate) fn write_kept(
         &mut self,
         cursor: &mut MergeCursor,
@@ -212,7 +213,8 @@ impl RunWriter {
         Ok(false)
     }
 
-    /// Syncs the tables and their names, and before them the values that they refer to; opens them.
+    /// Syncs the values that the tables refer to, then the tables and their names. Returns the
+    /// tables, opened.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
         self.table_files.values.store.sync()?;
         if self.open.is_none() && !self.own_tombstones(None).is_empty() {
@@ -240,7 +242,7 @@ impl RunWriter {
         self.done_bytes + self.open.as_ref().map_or(0, |(_, writer)| writer.size_bytes())
     }
 
-    /// Ends the table: the next entry, with this key, begins another one.
+    /// Ends the table. The next entry, with this key, begins another one.
     pub(crate) fn cut(&mut self, next: &[u8]) -> Result<()> {
         self.finish_table(Some(next))
     }
@@ -254,14 +256,14 @@ impl RunWriter {
         }
         let folder = &self.table_files.folder;
         let writer = TableWriter::create(folder, file, self.access, &options)?;
-        // Not earlier: a file that was there before is another's.
+        // Not earlier: an existing file of that name belongs to somebody else.
         self.files.push(file);
         self.open = Some((file, writer));
         Ok(())
     }
 
-    /// Gives the table the ranges that the run deletes before `next`, the first key of the table
-    /// after it. None: all that are left.
+    /// Finishes the table, with the deleted ranges of the run before `next`, the first key of the
+    /// next table. None: all remaining ranges.
     fn finish_table(&mut self, next: Option<&[u8]>) -> Result<()> {
         let Some((file, mut writer)) = self.open.take() else { return Ok(()) };
         if writer.entry_count() > 0 && !self.made_of.is_empty() {
@@ -281,20 +283,22 @@ impl RunWriter {
         Ok(())
     }
 
-    /// The ranges that the run deletes before `next` and that no finished table has.
+    /// Returns the deleted ranges of the run that lie before `next` and that no finished table has.
     fn own_tombstones(&self, next: Option<&[u8]>) -> RangeTombstones {
         self.tombstones.cut(self.deleted_up_to.as_deref(), next)
     }
 }
 
 impl Drop for RunWriter {
-    /// A run that failed half-way leaves no files: retries on a full disk would make it fuller.
+    /// Removes the files of an unfinished run. Otherwise retries on a full disk would fill it
+    /// further.
     fn drop(&mut self) {
         self.files.iter().for_each(|&file| self.table_files.discard(Obsolete::Table(file)));
     }
 }
 
-/// A table of which all keys belong to the tree, in a run, level and span that are not known yet.
+/// Returns the record of a table whose keys all belong to the tree. Its run, level and span are set
+/// later.
 pub(crate) fn whole_table(
     file: u64,
     (from, to): (Vec<u8>, Vec<u8>),
@@ -317,13 +321,13 @@ pub(crate) fn whole_table(
 }
 
 impl RunOutput {
-    /// Removes its tables. Requires: nothing names them.
+    /// Removes the tables of the run. Requires: nothing names them.
     pub(crate) fn abandon(&self, table_files: &TableFiles) {
         self.tables.iter().for_each(|(file, _)| table_files.discard(Obsolete::Table(*file)));
     }
 
-    /// The tables as the manifest knows them. `span`: the flushes of a table, by the sequence
-    /// numbers of its entries.
+    /// Returns the manifest's records of the tables. `span` gives the flushes of a table from the
+    /// sequence numbers of its entries.
     pub(crate) fn records(
         &self,
         run: u64,

@@ -1,12 +1,13 @@
-//! Sequence numbers that are still read at. Merges must keep what they see.
+//! The sequence numbers that readers use. Merges must keep what these readers see.
 //! ```text
-//! snapshot, scan   register(): take the visible number and note it   } one lock
-//! merge            copy(): the noted numbers and the visible one     }
-//! transaction      register_to_commit(): it will ask what is newer. Parts of filters that tell so
-//!                  are kept until all numbers are gone that were there when they were replaced.
+//! snapshot, scan   register(): take the visible number and record it  } one lock
+//! merge            copy(): the recorded numbers and the visible one   }
+//! transaction      register_to_commit(): the commit will ask for newer entries. Replaced parts of
+//!                  filters that tell so are kept until all transactions that began before the
+//!                  replacement have ended.
 //! ```
-//! Invariant (ordering rule 2): a number is noted in the step in which it is taken. So a merge
-//! either sees it noted, or counts a visible number that is not larger.
+//! Invariant (ordering rule 2): a number is recorded in the same step in which it is taken. So a
+//! merge either sees the recorded number, or uses a visible number that is not larger.
 
 use std::collections::BTreeMap;
 
@@ -25,11 +26,11 @@ pub(crate) struct Snapshots {
 
 #[derive(Default)]
 struct Noted {
-    /// Each with how often.
+    /// Each number with its count.
     registered: BTreeMap<Sequence, usize>,
-    /// Those of them that are of transactions.
+    /// The numbers of transactions among these.
     committing: BTreeMap<Sequence, usize>,
-    /// Parts that were replaced, each with the visible number of that time.
+    /// Replaced parts, each with the number that was visible at the replacement.
     kept: Vec<(Sequence, Arc<Part>)>,
 }
 
@@ -41,7 +42,7 @@ impl Noted {
         }
     }
 
-    /// Gives parts that nobody needs any more.
+    /// Removes a number. Returns the parts that nobody needs any more.
     fn forget(&mut self, sequence: Sequence, commits: bool) -> Vec<(Sequence, Arc<Part>)> {
         let forget = |numbers: &mut BTreeMap<Sequence, usize>| {
             let Some(count) = numbers.get_mut(&sequence) else { return };
@@ -56,7 +57,7 @@ impl Noted {
         }
         forget(&mut self.committing);
         let oldest = self.committing.keys().next().copied();
-        // They are in the order in which they were replaced.
+        // The parts are in the order in which they were replaced.
         let needed = |(at, _): &(Sequence, Arc<Part>)| oldest.is_some_and(|oldest| oldest < *at);
         let free = self.kept.iter().position(needed).unwrap_or(self.kept.len());
         self.kept.drain(..free).collect()
@@ -78,13 +79,13 @@ impl Snapshots {
         self.visible.store(sequence.0, Ordering::Release);
     }
 
-    /// Takes the visible number and notes it until the value is dropped. In a store that is not
-    /// open it is not noted: no reader can use it.
+    /// Takes the visible number and records it until the value is dropped. In a store that is not
+    /// open it is not recorded, since no reader can use it.
     pub(crate) fn register(self: &Arc<Self>) -> Registered {
         self.register_as(false)
     }
 
-    /// As [`register`](Snapshots::register), for a transaction: it will ask what is newer.
+    /// Like [`register`](Snapshots::register), for a transaction, which will ask for newer entries.
     pub(crate) fn register_to_commit(self: &Arc<Self>) -> Registered {
         self.register_as(true)
     }
@@ -99,14 +100,14 @@ impl Snapshots {
         Registered { snapshots: Some(Arc::clone(self)), sequence, commits }
     }
 
-    /// The numbers of transactions, ascending.
+    /// Returns the numbers of transactions, ascending.
     pub(crate) fn committing(&self) -> Vec<Sequence> {
         lock(&self.noted).committing.keys().copied().collect()
     }
 
-    /// Keeps a part of a filter that is replaced now, as long as a transaction that has begun
-    /// before is there, if such parts take no more than `most` bytes. False: it is not kept.
-    /// Requires: nothing is published that the part lacks.
+    /// Keeps a filter part that is being replaced while a transaction that began before is open.
+    /// False: no transaction needs it, or kept parts would exceed `most` bytes. Requires: the part
+    /// has everything that was published.
     pub(crate) fn keep_for_commits(&self, part: &Arc<Part>, most: u64) -> bool {
         let mut noted = lock(&self.noted);
         let now = self.visible();
@@ -119,12 +120,12 @@ impl Snapshots {
         keeps
     }
 
-    /// What kept parts take.
+    /// Returns the bytes of all kept parts.
     pub(crate) fn kept_bytes(&self) -> u64 {
         bytes_of(&lock(&self.noted).kept)
     }
 
-    /// Every number that a merge must respect, ascending; the visible one is the last.
+    /// Returns every number that a merge must respect, ascending. The visible number is the last.
     pub(crate) fn copy(&self) -> Vec<Sequence> {
         let noted = lock(&self.noted);
         let mut all: Vec<_> = noted.registered.keys().copied().collect();
@@ -135,7 +136,7 @@ impl Snapshots {
         all
     }
 
-    /// The oldest registered number, if there is one.
+    /// Returns the oldest recorded number, if there is one.
     pub(crate) fn oldest(&self) -> Option<Sequence> {
         lock(&self.noted).registered.keys().next().copied()
     }
@@ -143,14 +144,15 @@ impl Snapshots {
 
 /// A sequence number that merges respect while this value lives.
 pub(crate) struct Registered {
-    /// None: it was taken when the store was not open, or by a follower.
+    /// None: the number was taken while the store was not open, or by a follower.
     snapshots: Option<Arc<Snapshots>>,
     sequence: Sequence,
     commits: bool,
 }
 
 impl Registered {
-    /// A number in a store that another process writes: nobody here drops what it needs.
+    /// Returns a number in a store that another process writes. This process drops nothing that its
+    /// reader needs.
     pub(crate) fn alone(sequence: Sequence) -> Self {
         Registered { snapshots: None, sequence, commits: false }
     }
@@ -174,7 +176,7 @@ impl Clone for Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let Some(snapshots) = &self.snapshots else { return };
-        // In a child the lock may be held for ever.
+        // In a forked child, the lock may be held for ever.
         if snapshots.life.is_forked() {
             return;
         }

@@ -1,9 +1,9 @@
-//! What a store has done and what it holds.
+//! What a store has done, and what it holds.
 //! ```text
 //! reader threads -> a shard each (no shared cache line) --.
 //! writers, background -> plain counters -------------------+-> Stats, on request
 //! ```
-//! Invariant: counters only grow. What is not a counter is read from the newest version.
+//! Invariant: counters only grow. Everything else is read from the newest version.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -23,10 +23,10 @@ use crate::tree::thread_place::{OWN, PLACES, place};
 use crate::tree::tree_stats::LevelStats;
 use crate::tree::write_stalls::{StallCounter, StallStats};
 
-/// Makes the struct, and its fields in their order, of one list.
+/// Defines the struct and the order of its fields by one list.
 macro_rules! query_stats {
     ($($(#[$doc:meta])+ $field:ident)+) => {
-        /// What one kind of query has cost so far. Monotone counters.
+        /// The cost of one kind of query so far. All fields only grow.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct QueryStats {
@@ -55,38 +55,38 @@ macro_rules! query_stats {
 query_stats! {
     /// Queries of this kind.
     queries
-    /// Queries that no memtable answered, so that the guard was asked.
+    /// Queries that no memtable answered, so that they asked the guard.
     reached_runs
-    /// Filter probes. With a global guard one per query that reaches the runs.
+    /// Filter probes. With a global guard: one for each query that reaches the runs.
     guard_probes
-    /// Runs searched that had something for the query.
+    /// Searched runs that had an entry for the query.
     true_positives
     /// Runs searched needlessly.
     false_positives
-    /// Runs left out. (A guard never leaves out a run that has something.)
+    /// Runs left out. (A guard never leaves out a run with an entry for the query.)
     true_negatives
     /// Blocks asked for, cache hits included.
     blocks_read
-    /// Blocks that came from the disk.
+    /// Blocks read from disk.
     disk_reads
-    /// Values apart that did.
+    /// Values apart read from disk.
     value_reads
-    /// Bytes that came from the disk.
+    /// Bytes read from disk.
     bytes_read
 }
 
 impl QueryStats {
-    /// Blocks that were in the cache.
+    /// Returns the number of blocks found in the cache.
     pub fn cache_hits(&self) -> u64 {
         self.blocks_read - self.disk_reads
     }
 
-    /// Block reads that the guard has spared: one for each run left out.
+    /// Returns the number of block reads that the guard has avoided: one for each run left out.
     pub fn blocks_saved(&self) -> u64 {
         self.true_negatives
     }
 
-    /// What was counted since `earlier`.
+    /// Returns what was counted since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &QueryStats) -> QueryStats {
         let (now, before) = (self.fields(), earlier.fields());
@@ -104,7 +104,7 @@ pub(crate) enum QueryKind {
 
 const KINDS: usize = 3;
 
-/// The counters of a place for threads, away from the cache lines of others.
+/// The counters of one thread place, on cache lines of their own.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard {
@@ -112,7 +112,8 @@ struct Shard {
 }
 
 impl Shard {
-    /// `add` adds to a counter, and tells what it was before.
+    /// Adds the costs with `add`, which returns a counter's former value. Returns the former number
+    /// of queries.
     #[inline(always)]
     fn add(
         &self,
@@ -134,7 +135,7 @@ impl Shard {
 /// All counters of an open store.
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// Made when a thread first asks something: of many trees most are not asked for long.
+    /// Made by the first query: of many trees, most are not queried for long.
     shards: OnceLock<Box<[OnceLock<Box<Shard>>; PLACES]>>,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
@@ -155,7 +156,8 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Adds one query's costs. How many queries of its kind were counted before in the same shard.
+    /// Adds the cost of one query. Returns the number of queries of its kind before, in the same
+    /// shard.
     #[inline]
     pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) -> u64 {
         let place = place();
@@ -199,7 +201,7 @@ impl Counters {
         self.guard_worked(Duration::from_secs_f64(filter_seconds));
     }
 
-    /// Does work for the guard, and counts its time.
+    /// Runs work for the guard, and counts its time.
     pub(crate) fn time_guard<T>(&self, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let done = work();
@@ -216,68 +218,66 @@ impl Counters {
     }
 }
 
-/// What the guard is and costs.
+/// The guard of a store, and its cost.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GuardStats {
-    /// The guard.
+    /// The kind of guard.
     pub kind: GuardKind,
-    /// Memory per entry on disk, in bits, everything included.
+    /// Memory per entry on disk, in bits, with everything included.
     pub bits_per_key: f64,
     /// Memory of all filters, in bytes.
     pub memory_bytes: u64,
-    /// Of a global filter: memory for the last level.
+    /// For a global filter: memory of the bases, in bytes.
     pub base_bytes: u64,
-    /// Of a global filter: memory for what was flushed since.
+    /// For a global filter: memory of the overlays, in bytes.
     pub overlay_bytes: u64,
-    /// Of a filter whose parts share
-    /// [`filter_memory`](crate::options::OptionValues::filter_memory): the least and the most bits
-    /// per key that a part was made with.
+    /// The least and the most bits per key that a part was built with. None: parts do not share
+    /// [`filter_memory`](crate::options::OptionValues::filter_memory).
     pub part_bits: Option<(f64, f64)>,
-    /// Of a global filter: keys of the last level.
+    /// For a global filter: keys in the bases, which are those of the oldest run.
     pub base_entries: u64,
-    /// Of a global filter: entries flushed since.
+    /// For a global filter: entries in the overlays, which were flushed since.
     pub overlay_entries: u64,
-    /// Whether a global filter was read from the runs when the store was opened, for want of a
-    /// fitting image.
+    /// Whether the opening rebuilt a global filter from the runs, since no image fitted.
     pub built_at_open: bool,
-    /// How long making the guard took when the store was opened, in seconds.
+    /// The time that the opening needed to make the guard, in seconds.
     pub open_seconds: f64,
     /// Time spent building and updating filters, in seconds.
     pub seconds: f64,
-    /// The most memory that building a part has taken, in bytes, beside the part it replaces.
+    /// The most memory that rebuilding a part took, in bytes, beside the replaced part.
     pub rebuild_peak_bytes: u64,
     /// Filters and images of filters that did not decode when the store was opened, with file and
-    /// place, as long as the tree has them. They are not used. A merge makes new ones.
+    /// place. They are not used. The list shrinks as merges replace them.
     pub damaged: Vec<String>,
-    /// Filters of tables that are of unregistered kinds, by name or tag, and how many tables have
-    /// them. Such a table is read without its filter.
+    /// Kinds of table filters that are not registered, by name or tag, with the number of their
+    /// tables. Such a table is read without its filter.
     pub unregistered: BTreeMap<String, u64>,
-    /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
-    /// text. None: there are none.
+    /// For a guard with a filter per table: the parameters of new filters besides memory, as text.
+    /// None: there are none.
     pub tuning: Option<String>,
-    /// Of the guard `elastic`: which sub-filters are in memory.
+    /// For the guard `elastic`: which sub-filters are in memory.
     pub elastic: Option<ElasticStats>,
-    /// Of a filter that knows in which run each key is: its entries, and what did not fit.
+    /// For a filter that knows which run each key is in: its entries, and those that did not fit.
     pub locator: Option<RunLocatorSize>,
 }
 
-/// Tables that left the tree and whose files are still there, and what holds them for long. If none
-/// of these does, a read, a merge or a checkpoint that is under way does, until it is done.
-/// Snapshots hold no files: merges keep entries for them.
+/// Tables that left the tree but still have files, and the long-lived holders of these. If there is
+/// no such holder, a read, merge or checkpoint in progress holds them. Snapshots hold no files:
+/// merges keep entries for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObsoleteStats {
-    /// How many.
+    /// The number of tables.
     pub tables: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Scans that last moved in an older tree, each end counted by itself. They release it when
-    /// they move or are dropped.
+    /// Scans that last moved in an older tree; the two ends of a scan count separately. A scan
+    /// releases the tree when it moves or is dropped.
     pub scans: u64,
-    /// Trees of `pinned_tree` that are older than the newest one.
+    /// Trees of `pinned_tree` that are older than the newest tree.
     pub pinned_trees: u64,
-    /// Trees that a follower was given and holds, older than the newest one.
+    /// Trees that a follower was given and still holds, older than the newest tree.
     pub followed_trees: u64,
 }
 
@@ -287,67 +287,67 @@ pub struct ObsoleteStats {
 pub struct Stats {
     /// Gets.
     pub point: QueryStats,
-    /// Scans without a bound where they end.
+    /// Scans without an end bound.
     pub open_seek: QueryStats,
-    /// Scans with a bound where they end.
+    /// Scans with an end bound.
     pub closed_seek: QueryStats,
-    /// How long gets take; empty without [`time_calls`](crate::options::OptionValues::time_calls),
-    /// as the next two.
+    /// Latency of gets. Empty without [`time_calls`](crate::options::OptionValues::time_calls), as
+    /// are the next two.
     pub gets: Latency,
-    /// How long the first step of scans takes.
+    /// Latency of the first step of scans.
     pub seeks: Latency,
-    /// How long writes take, of a batch each, with their sync where they wait for it.
+    /// Latency of writes, each of one batch, including the sync if the write waits for one.
     pub batches: Latency,
     /// The guard.
     pub guard: GuardStats,
-    /// Where the global filter came from when the store was opened.
+    /// The source of the global filter at the opening.
     pub filter_recovery: FilterRecovery,
-    /// Which merges keep the tree in shape.
+    /// The merge policy.
     pub policy: Policy,
-    /// T of the policy, as it was asked for: levels of some policies have ratios of their own.
+    /// T as set by the options. Levels of some policies have their own ratios.
     pub size_ratio: u32,
     /// The tree, newest level first.
     pub levels: Vec<LevelStats>,
     /// Partitions of the last level, in key order.
     pub partitions: Vec<PartitionStats>,
-    /// The merge into the last level that is half done, if it goes from partition to partition.
+    /// The half-done merge into the last level, if it proceeds by partitions.
     pub under_way: Option<UnderWay>,
-    /// Tables of which some keys belong to the tree no more: a merge of a key range has taken
-    /// these.
+    /// Tables of which some keys no longer belong to the tree, since a merge of a key range has
+    /// moved them.
     pub trimmed_tables: u64,
-    /// Bytes of the files of the tree's tables: those of [`table_bytes`](Stats::table_bytes), and
-    /// what trimmed tables have beside.
+    /// Bytes of all files of tables: those of [`table_bytes`](Stats::table_bytes), and the rest of
+    /// trimmed tables.
     pub table_file_bytes: u64,
     /// Memtables, the active one included.
     pub memtables: u64,
-    /// Their memory, in bytes.
+    /// Memory of the memtables, in bytes.
     pub memtable_bytes: u64,
-    /// Entries in them: they are in no table yet. Deleted ranges do not count.
+    /// Entries in the memtables, which are in no table yet. Deleted ranges do not count.
     pub memtable_entries: u64,
-    /// All writes of the key space before this sequence number are in tables. None: all are, and
-    /// nothing is in memory.
+    /// All writes of the key space before this sequence number are in tables. None: all writes are,
+    /// and memtables are empty.
     pub first_unflushed: Option<u64>,
-    /// A crash takes no write of the key space up to this sequence number; it may take all later
-    /// ones. 0 before anything is written after an opening, or synced: what a killed process wrote
+    /// A crash loses no write of the key space up to this sequence number, but may lose all later
+    /// ones. It is 0 until the first write or sync after an opening: writes of a killed process
     /// need not be durable. None: the key space has a [`log`](crate::options::OptionValues::log).
     pub durable_through: Option<u64>,
-    /// Logs whose writes are not all in tables.
+    /// Logs with writes that are not in tables yet.
     pub logs: u64,
-    /// Their bytes.
+    /// Bytes of these logs.
     pub log_bytes: u64,
-    /// Logs that are kept for change feeds alone: see
+    /// Logs that are kept for change feeds only: see
     /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes).
     pub kept_logs: u64,
-    /// Their bytes; of each 4096 at least.
+    /// Bytes of these logs, at least 4096 each.
     pub kept_log_bytes: u64,
-    /// Files of values that the key space's entries refer to: see
+    /// Value files that entries of the key space refer to: see
     /// [`value_threshold`](crate::options::OptionValues::value_threshold).
     pub value_files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub value_bytes: u64,
-    /// Of these, bytes that no entry refers to: merges bring them back.
+    /// Bytes of these files that no entry refers to. Merges free them.
     pub value_garbage_bytes: u64,
-    /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
+    /// Memory of fence pointers, of deleted ranges, and of the slots for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of this key space's cached blocks, in bytes.
     pub cache_bytes: u64,
@@ -363,71 +363,71 @@ pub struct Stats {
     pub flushes: u64,
     /// Merges done.
     pub merges: u64,
-    /// Merges that are open: each has runs of its own, some may wait for a thread.
+    /// Open merges. Each has its own runs; some may wait for a thread.
     pub merging: u64,
     /// Times that writers were slowed down because flushes or merges lagged behind. In stepped mode
     /// no writer waits, but the time counts as if it had.
     pub slowdowns: StallStats,
-    /// Times that they were stopped, because slowing down was not enough. In stepped mode no
-    /// writer waits, and no time is counted.
+    /// Times that writers were stopped, because slowing them down was not enough. In stepped mode
+    /// no writer waits, and no time is counted.
     pub stops: StallStats,
-    /// Times that reads for update, and writes, waited for a transaction to end that had locked
-    /// their key. The time of a wait counts when it has ended.
+    /// Times that reads for update and writes waited for a transaction that had locked their key.
+    /// The time of a wait counts once it has ended.
     pub lock_waits: StallStats,
-    /// Slowdowns and stops.
+    /// The number of slowdowns and stops.
     pub stalls: u64,
-    /// How long writers waited in all, in seconds.
+    /// The total time that writers waited, in seconds.
     pub stall_seconds: f64,
     /// Newest sequence number that reads see.
     pub sequence: u64,
     /// Oldest sequence number that a snapshot or scan still reads at.
     pub oldest_pin: Option<u64>,
-    /// Bytes of replaced filters that transactions need: see
-    /// [`transaction_memory`](crate::options::OptionValues::transaction_memory). Of all key spaces.
+    /// Bytes of replaced filter parts that transactions need, in all key spaces: see
+    /// [`transaction_memory`](crate::options::OptionValues::transaction_memory).
     pub transaction_bytes: u64,
-    /// Tables that left the tree and are still being read: those of
-    /// [`obsolete`](Stats::obsolete).
+    /// Tables that left the tree but still have files: those of [`obsolete`](Stats::obsolete).
     pub leaving_tables: u64,
-    /// Files that the tree does not need any more.
+    /// Files that the tree no longer needs.
     pub obsolete: ObsoleteStats,
-    /// With `SyncPolicy::Interval`: the age of the oldest write that was acknowledged and is not
-    /// durable. None: all are.
+    /// With `SyncPolicy::Interval`: the age of the oldest acknowledged write that is not durable.
+    /// None: all are durable.
     pub unsynced_seconds: Option<f64>,
     /// How tables are read and written.
     pub io: IoStats,
     /// Files of tables that are open.
     pub files: FileStats,
-    /// What stops flushes or merges, or has made the log unusable, if something has. It is tried
-    /// again: the log's place is taken by another with the next write, `sync` or `flush`.
+    /// Why flushes or merges fail, or why the log is unusable. Flushes and merges are tried again;
+    /// the next write, `sync` or `flush` replaces the log.
     pub failure: Option<String>,
 }
 
 impl Stats {
-    /// Bytes of tables written per byte of keys and values written; 0 before the first write.
+    /// Returns the bytes of tables written per byte of keys and values written; 0 before the first
+    /// write.
     pub fn write_amplification(&self) -> f64 {
         let written = (self.bytes_flushed + self.bytes_merged) as f64;
         if self.bytes_written_user == 0 { 0.0 } else { written / self.bytes_written_user as f64 }
     }
 
-    /// Sorted runs in all levels.
+    /// Returns the number of sorted runs in all levels.
     pub fn run_count(&self) -> usize {
         self.levels.iter().map(|level| level.runs.len()).sum()
     }
 
-    /// Entries in tables, deletions included. Those of
-    /// [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs if
-    /// the key space has one.
+    /// Returns the number of entries in tables, deletions included.
+    /// [`memtable_entries`](Stats::memtable_entries) do not count: these are in memory, and in logs
+    /// if the key space has one.
     pub fn entries(&self) -> u64 {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
     }
 
-    /// Memory that the store knows it takes, in bytes: guard, memtables, fence pointers, cached
-    /// blocks; no buffers of merges.
+    /// Returns the memory that the store knows of, in bytes: guard, memtables, fence pointers and
+    /// cached blocks. Buffers of merges are not included.
     pub fn memory_bytes(&self) -> u64 {
         self.guard.memory_bytes + self.memtable_bytes + self.fence_bytes + self.cache_bytes
     }
 
-    /// Bytes of tables.
+    /// Returns the bytes of all tables.
     pub fn table_bytes(&self) -> u64 {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.bytes).sum()
     }
@@ -442,7 +442,7 @@ mod tests {
         let counters = Counters::default();
         let costs = QueryStats { queries: 1, blocks_read: 2, disk_reads: 1, ..Default::default() };
         std::thread::scope(|scope| {
-            // More than have a place for themselves, and some after others have ended.
+            // More threads than there are own places, some of them after others have ended.
             for _ in 0..100 {
                 scope.spawn(|| {
                     (0..1000).for_each(|_| {

@@ -1,9 +1,9 @@
-//! The files of tables: how they are named, opened, read and written.
+//! The files of tables: their names, and how they are opened, read and written.
 //! ```text
 //! manifest  ─ each table that it names ─> open, bounds as in the manifest ─> a table, with a
 //!                                                                            sound filter or none
 //! ```
-//! Invariant: a number is given to one file alone.
+//! Invariant: each file number is used for one file only.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -29,24 +29,24 @@ use crate::storage::open_folder::OpenFolder;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 use crate::tree::obsolete_files::Obsolete;
 
-/// Where tables live and how they are written.
+/// The folder of the tables of a key space, and everything that is needed to write and open them.
 pub(crate) struct TableFiles {
     pub(crate) folder: OpenFolder,
-    /// The key space that its tables are of.
+    /// The key space of the tables.
     pub(crate) keyspace: KeyspaceId,
     pub(crate) cache: Arc<CacheShare>,
     pub(crate) options: Arc<Options>,
     /// How tables are read and written.
     pub(crate) io: IoStats,
-    /// Where tables are read.
+    /// The open files of tables.
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) questions: Questions,
     /// The value files of its key space.
     pub(crate) values: ValueFiles,
-    /// What gets have read of them lately.
+    /// Values of these files that gets have read recently.
     pub(crate) cached_values: CachedValues,
     next_file: Arc<AtomicU64>,
-    /// Files of the store that nothing names and that could not be removed.
+    /// Files of the store that nothing names but that could not be removed.
     left_over: Arc<Mutex<Vec<Obsolete>>>,
 }
 
@@ -60,7 +60,7 @@ fn cached_values(cache: &Arc<CacheShare>, files: &OpenFiles, options: &Options) 
 }
 
 impl TableFiles {
-    /// With tables that are read and written so. Requires: it was granted.
+    /// Makes the tables' state for this kind of I/O. Requires: the storage has granted it.
     pub(crate) fn new(
         folder: OpenFolder,
         options: &Arc<Options>,
@@ -68,7 +68,7 @@ impl TableFiles {
         io: IoStats,
         next_file: u64,
     ) -> Self {
-        // As many as the options allow, or as the process has room for.
+        // As many as the options allow, or else as many as the process has room for.
         let files_max = options.max_open_files.unwrap_or_else(share_of_process);
         let files = OpenFiles::new(folder.clone(), io.reads(), files_max);
         let next_file = Arc::new(AtomicU64::new(next_file));
@@ -92,12 +92,12 @@ impl TableFiles {
         }
     }
 
-    /// Where logs are made, and how they are written.
+    /// Returns the folder for logs, and how logs are written.
     pub(crate) fn log_folder(&self) -> LogFolder<'_> {
         (&self.folder, self.options.log_access())
     }
 
-    /// As this one, for the tree of another key space.
+    /// Makes the same for the tree of another key space of the store.
     pub(crate) fn sharing(&self, keyspace: KeyspaceId, options: &Arc<Options>) -> Self {
         let cache = self.cache.another();
         TableFiles {
@@ -115,17 +115,18 @@ impl TableFiles {
         }
     }
 
-    /// A number that no file has.
+    /// Returns a new file number.
     pub(crate) fn new_file(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The least number that no file has.
+    /// Returns the least number that no file has.
     pub(crate) fn next_file(&self) -> u64 {
         self.next_file.load(Ordering::Relaxed)
     }
 
-    /// Has a table hold its value files. Requires: they are held, or none is removed meanwhile.
+    /// Makes a table hold its value files. Requires: they are held, or no value file is removed
+    /// meanwhile.
     fn hold_values(&self, table: &Table) -> Result<()> {
         if table.named_values().is_empty() {
             return Ok(());
@@ -143,24 +144,24 @@ impl TableFiles {
         Ok(())
     }
 
-    /// Removes a file that nothing names: now, or with one of the sweeps to come.
+    /// Removes a file that nothing names: now, or in a later sweep.
     pub(crate) fn discard(&self, file: Obsolete) {
-        // It is called while others panic, perhaps; and a storage that panics has failed.
+        // The thread may be panicking. A storage that panics counts as a failure.
         let is_gone = catch_unwind(AssertUnwindSafe(|| self.remove(file))).unwrap_or(false);
         if !is_gone {
             lock(&self.left_over).push(file);
         }
     }
 
-    /// True: a file is not there any more.
+    /// Removes a file. True: the file no longer exists.
     pub(crate) fn remove(&self, file: Obsolete) -> bool {
         let removed = self.folder.remove(&file.name());
         removed.map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
     }
 
-    /// Removes what could not be removed before. True: some is still there.
+    /// Removes the files that could not be removed before. True: some still exist.
     pub(crate) fn sweep_left_over(&self) -> bool {
-        // Another sweep, meanwhile, has nothing to do.
+        // A concurrent sweep finds nothing to do.
         let files = std::mem::take(&mut *lock(&self.left_over));
         let stay: Vec<_> = files.into_iter().filter(|&file| !self.remove(file)).collect();
         let some_stay = !stay.is_empty();
@@ -172,7 +173,7 @@ impl TableFiles {
         self.open_table_with(file, self.options.guard.table_filter())
     }
 
-    /// As `open_table`, with a filter of this kind, if the table has one.
+    /// Like `open_table`, with a filter of this kind, if the table has one.
     pub(crate) fn open_table_with(
         &self,
         file: u64,
@@ -184,16 +185,16 @@ impl TableFiles {
         Ok(table)
     }
 
-    /// Opens a table that was written now, of entries whose values somebody holds, or that is
-    /// written by a repair.
+    /// Opens a table that was just written. Its values are held by somebody, or a repair writes the
+    /// table.
     pub(crate) fn open_new_table(&self, file: u64) -> Result<Arc<Table>> {
         let table = self.open_table(file)?;
         self.hold_values(&table)?;
         Ok(table)
     }
 
-    /// A table with a filter in parts begins with as many sub-filters as an equal share of the
-    /// memory has room for.
+    /// Loads the first sub-filters of a table whose filter consists of sub-filters: as many as an
+    /// equal share of the memory allows.
     pub(crate) fn load_first_sub_filters(&self, table: &Table) -> Result<()> {
         let Some(sub_filters) = table.sub_filters() else { return Ok(()) };
         let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
@@ -202,7 +203,7 @@ impl TableFiles {
         table.load_sub_filters(count as u8)
     }
 
-    /// `bits_per_key`: those of the filter, if they are not the same for all runs.
+    /// `bits_per_key`: the bits of the filter, if not all runs have the same.
     pub(crate) fn table_options(&self, bits_per_key: Option<f64>) -> TableOptions {
         let bits_per_key = bits_per_key.unwrap_or(self.options.bits_per_key);
         let filter = self.options.guard.table_filter();
@@ -224,26 +225,26 @@ impl TableFiles {
     }
 }
 
-/// Below so many bits per key a filter says "maybe" so often that asking it is not worth it.
+/// Below this many bits per key, a filter answers "maybe" so often that probing it does not pay.
 const FILTER_BITS_LEAST: f64 = 0.5;
 
 /// A filter that cannot be used.
 #[derive(Clone)]
 pub(crate) struct DamagedFilter {
-    /// The table that it is in, or the image of the global filter.
+    /// The table with the filter, or the image of the global filter.
     pub(crate) file: u64,
-    /// With file and place.
+    /// What is wrong, with file and place.
     pub(crate) what: String,
 }
 
 pub(crate) type OpenTables = (HashMap<u64, Arc<Table>>, Vec<DamagedFilter>);
 
-/// Opens every table. One whose filter is damaged is used without it.
+/// Opens every table. A table with a damaged filter is used without the filter.
 pub(crate) fn open_tables(files: &TableFiles, layout: &Layout) -> Result<OpenTables> {
     open_others(files, layout, HashMap::new())
 }
 
-/// Opens every table that is not among those that are open.
+/// Opens every table that is not in `opened`.
 pub(crate) fn open_others(
     files: &TableFiles,
     layout: &Layout,
@@ -272,7 +273,7 @@ pub(crate) fn open_others(
     Ok((opened, damaged))
 }
 
-/// A table that is not there is gone: the manifest names it.
+/// Turns the error of an absent table into `FileMissing`, since the manifest names the table.
 pub(crate) fn table_missing(error: Error, record: &TableRecord) -> Error {
     let entries = record.entries;
     match error {

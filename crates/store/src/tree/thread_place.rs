@@ -1,20 +1,20 @@
-//! A place for each of the threads that live, so that what one thread counts no other one does.
+//! Gives each live thread a place, so that threads can count without sharing counters.
 //! ```text
-//! place   0 .. 15   of one thread while it lives: its counters need no atomic addition
-//!        16 .. 31   of those for which none of the former was left, in turns
+//! place   0 .. 15   owned by one live thread: its counters need no atomic addition
+//!        16 .. 31   shared, in turns, by threads that found no free place of their own
 //! ```
-//! Invariant: two threads that live have no place below `OWN` in common; who has one next sees all
-//! that was written there before.
+//! Invariant: two live threads never own the same place below `OWN`. The next owner of a place sees
+//! everything that was written there before.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// Places that one thread has for itself.
+/// The number of places that one thread owns alone.
 pub(crate) const OWN: usize = 16;
 /// All places.
 pub(crate) const PLACES: usize = 2 * OWN;
 
-// They outlive every model: no model checker's atomics.
-/// A bit for each place that a thread has for itself.
+// These outlive every model, so they do not use the model checker's atomics.
+/// A bit for each owned place.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 /// The next of the shared places.
 static NEXT_SHARED: AtomicUsize = AtomicUsize::new(0);
@@ -23,7 +23,7 @@ struct Place(usize);
 
 impl Place {
     fn take() -> Place {
-        // Threads of a model are not the system's: none has a place for itself.
+        // Threads of a model are not those of the system, so none owns a place.
         if cfg!(any(loom, shuttle)) {
             return Place(shared());
         }
@@ -52,10 +52,10 @@ thread_local! {
     static PLACE: Place = Place::take();
 }
 
-/// The place of this thread: below [`OWN`] it has it for itself.
+/// Returns the place of this thread. Below [`OWN`] the thread owns it alone.
 #[inline]
 pub(crate) fn place() -> usize {
-    // A thread that ends may have given its own back already.
+    // A thread that is ending may have returned its place already.
     PLACE.try_with(|place| place.0).unwrap_or_else(|_| shared())
 }
 
@@ -79,12 +79,12 @@ mod tests {
                         if place < OWN {
                             assert!(own.lock().expect("nobody panicked").insert(place));
                         }
-                        // All live until each has its place.
+                        // All threads live until each has its place.
                         barrier.wait();
                     });
                 }
             });
-            // Other tests have threads, too.
+            // Threads of other tests count, too.
             own.lock().expect("nobody panicked").clear();
         }
     }

@@ -1,9 +1,9 @@
-//! The tree as `stats` and `inspect` show it.
+//! The tree as `stats` and `inspect` show it, as plain data.
 //! ```text
 //! level 1, T = 10, at most 1 run    [90, 130) 4 units    units: runs of level 0 that were merged
 //!                                                        into it since it was empty
 //! ```
-//! Invariant: plain data of one version.
+//! Invariant: all numbers are of one version.
 
 use crate::entries::compression::Compression;
 
@@ -11,24 +11,24 @@ use crate::entries::compression::Compression;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunStats {
-    /// Its files.
+    /// The number of its files.
     pub tables: u64,
     /// Its entries, deletions included.
     pub entries: u64,
-    /// Deletions of ranges: each as far as no other begins or ends.
+    /// Range deletions, cut wherever another one begins or ends.
     pub range_deletes: u64,
     /// Its bytes on disk.
     pub bytes: u64,
-    /// Bytes of keys and values in its files, before they were packed.
+    /// Bytes of keys and values in its files, before compression.
     pub raw_bytes: u64,
-    /// Bytes on disk of what blocks of its files are packed with: a dictionary for each file.
+    /// Bytes on disk of the compression dictionaries, one for each file.
     pub dictionary_bytes: u64,
     /// Its span of flush numbers, [lo, hi).
     pub span: (u64, u64),
-    /// How many full runs of the level above it holds, by its span. (In the last level entries that
-    /// were replaced count, too.)
+    /// The number of full runs of the level above that it holds, by its span. (In the last level,
+    /// replaced entries count, too.)
     pub units: u64,
-    /// Whether an open merge has it.
+    /// Whether an open merge has claimed it.
     pub is_merging: bool,
 }
 
@@ -38,27 +38,27 @@ pub struct RunStats {
 pub struct LevelStats {
     /// Its number; 0 is the newest.
     pub level: usize,
-    /// T: how many units empty it into the next level.
+    /// T: the number of units that empties the level into the next one.
     pub size_ratio: u64,
-    /// How many runs its policy allows. (Level 0 has more while these wait to be merged.)
+    /// The most runs that the policy allows. (Level 0 has more while they wait for a merge.)
     pub runs_max: u64,
-    /// How merges pack what they write into it. What was written before may be packed otherwise,
-    /// and so may flushed runs be, if it is the only level.
+    /// The compression of what merges write into the level. Older blocks may have another one, as
+    /// may flushed runs if this is the only level.
     pub compression: Compression,
     /// Its runs, newest first.
     pub runs: Vec<RunStats>,
 }
 
 impl LevelStats {
-    /// How many bytes of keys and values there are for one on disk, filters and all included. None:
-    /// there are none.
+    /// Returns the bytes of keys and values for each byte on disk, filters and everything else
+    /// included. None: the level is empty.
     pub fn packed_ratio(&self) -> Option<f64> {
         let bytes: u64 = self.runs.iter().map(|run| run.bytes).sum();
         let raw: u64 = self.runs.iter().map(|run| run.raw_bytes).sum();
         (bytes > 0).then(|| raw as f64 / bytes as f64)
     }
 
-    /// The units of its runs.
+    /// Returns the units of all its runs.
     pub fn units(&self) -> u64 {
         self.runs.iter().map(|run| run.units).sum()
     }

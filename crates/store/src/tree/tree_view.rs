@@ -5,8 +5,8 @@
 //!                                            +-> runs, codes of a key, runs that have it:
 //!                                                of that version, whatever came since
 //! ```
-//! Invariants: a follower gets every change of the tree, in their order. A pinned tree answers as
-//! its version does; it counts as no query.
+//! Invariants: a follower gets every change of the tree, in order. A pinned tree answers as its
+//! version does, and does not count as a query.
 
 use trommel_filters::{Codes, Query};
 
@@ -21,11 +21,11 @@ use crate::tree::open_tree::OpenTree;
 use crate::tree::peek::{TreePeek, tree};
 use crate::tree::version::{HeldVersion, Holder};
 
-/// Is called after every change of the tree.
+/// A function that is called after every change of the tree.
 pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;
 
-/// The runs of an open store at one moment, and the guard that belongs to them. Its files stay as
-/// long as it lives. Runs are named by their places, counted from the newest.
+/// The runs of an open store at one moment, with their guard. The files stay as long as this value
+/// lives. Runs are named by their places, counted from the newest.
 pub struct PinnedTree {
     version: HeldVersion,
     life: Arc<Life>,
@@ -37,13 +37,13 @@ impl PinnedTree {
         PinnedTree { version, life: Arc::clone(tree.life()) }
     }
 
-    /// The runs as plain data.
+    /// Returns the runs as plain data.
     pub fn peek(&self) -> TreePeek {
         tree(&self.version.layout)
     }
 
-    /// The codes that a global guard has for a query: a run may hold something for it only if its
-    /// span meets one. None: the store has another guard.
+    /// Returns the codes that a global guard has for a query. A run may have an entry for it only
+    /// if its span meets one of them. None: the store has another guard.
     pub fn guard_codes(&self, query: &Query<'_>) -> Option<Codes> {
         match self.version.guard.ask(query) {
             Answer::Codes(codes) => Some(codes),
@@ -51,8 +51,8 @@ impl PinnedTree {
         }
     }
 
-    /// The runs that may have an entry of a key, as guard and fence pointers say. A get would
-    /// search these, if it stopped at none.
+    /// Returns the runs that may have an entry of a key, by guard and fence pointers. A get that
+    /// never stops early would search these.
     pub fn candidates(&self, key: &[u8]) -> Vec<usize> {
         let answer = self.version.guard.ask(&Query::Point(key));
         let may_hold = |placed: &PlacedRun| {
@@ -63,9 +63,12 @@ impl PinnedTree {
         runs.filter(|(_, placed)| may_hold(placed)).map(|(place, _)| place).collect()
     }
 
-    /// The runs that have an entry of a key, a deletion of it included; the newest one is in the
-    /// first of them. Deleted ranges are no entries of keys. No guard is asked: blocks of all runs
-    /// are read.
+    /// Returns the runs that have an entry of a key, deletions of it included; the first has the
+    /// newest entry. Deleted ranges are not entries of keys. The guard is not asked: this reads
+    /// blocks of all runs.
+    ///
+    /// # Errors
+    /// The store is not open, or a block cannot be read.
     pub fn holders(&self, key: &[u8]) -> Result<Vec<usize>> {
         self.life.check()?;
         let mut holders = Vec::new();
@@ -78,7 +81,7 @@ impl PinnedTree {
         Ok(holders)
     }
 
-    /// The level of each table, runs from new to old, each in key order.
+    /// Returns the level of each table: runs from new to old, the tables of a run in key order.
     pub fn table_levels(&self) -> Vec<usize> {
         let of_run = |placed: &PlacedRun| {
             std::iter::repeat_n(placed.level, placed.run.tables().len()).collect::<Vec<_>>()
@@ -86,9 +89,12 @@ impl PinnedTree {
         self.version.runs.iter().flat_map(of_run).collect()
     }
 
-    /// The tables that a get of a key searches without a guard, from new to old. Each run has one
-    /// around the key, and the first that has it is the last one searched. Counted as in
-    /// [`table_levels`](Self::table_levels).
+    /// Returns the tables that a get of a key would search without a guard, from new to old. Each
+    /// run has one table around the key; the search ends at the first that has it. Tables are
+    /// numbered as in [`table_levels`](Self::table_levels).
+    ///
+    /// # Errors
+    /// The store is not open, or a block cannot be read.
     pub fn asked_tables(&self, key: &[u8]) -> Result<Vec<usize>> {
         self.life.check()?;
         let (mut asked, mut before) = (Vec::new(), 0);
@@ -106,8 +112,8 @@ impl PinnedTree {
         Ok(asked)
     }
 
-    /// Memory of a global filter's base and of its overlay, in bytes. None: the store has another
-    /// guard.
+    /// Returns the memory of a global filter's base and of its overlay, in bytes. None: the store
+    /// has another guard.
     pub fn filter_bytes(&self) -> Option<(u64, u64)> {
         let size = self.version.guard.parts()?.size();
         Some((size.base_bytes, size.overlay_bytes))

@@ -1,19 +1,18 @@
-//! Which value files have much that nobody refers to, and when merges are to bring their space
-//! back.
+//! Which value files have much garbage, and when merges should free their space.
 //! ```text
-//! file     [ referred to | garbage ]        garbage past a share of it: its values are moved, by
-//!                                           merges into the last level; then the file goes
-//! age      the oldest files                 the same, if options say so, whatever their garbage:
-//!                                           those that were the oldest when the merge began
-//! runs     newer than the oldest one        what they refer to may have taken the place of as many
-//!                                           bytes: past a share, all runs are merged
+//! file     [ referred to | garbage ]        garbage beyond a share: merges into the last level
+//!                                           move the other values; then the file goes
+//! age      the oldest files                 the same, if the options say so, whatever garbage they
+//!                                           have: those that were oldest when the merge began
+//! runs     newer than the oldest one        what they refer to may have replaced as many bytes:
+//!                                           beyond a share, all runs are merged
 //! ```
-//! Nothing is counted when values are written or dropped: each table names its files, and how many
-//! bytes of them.
+//! Nothing is counted when values are written or dropped: each table names its value files, and how
+//! many of their bytes it refers to.
 //!
 //! Invariant: after a merge of all runs nothing is due, as long as nothing is written. (So a merge
-//! that goes from range to range moves the same old files in each: of one that it moved in some,
-//! the rest would be garbage.)
+//! by ranges moves the same old files in every range. If it moved a file in some ranges only, the
+//! rest of the file would be garbage.)
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,11 +23,11 @@ use crate::sync::{Ordering, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// What newer runs refer to, of all that runs refer to, at most; half of the share of garbage if
-/// that is less.
+/// The most of all referenced value bytes that runs newer than the oldest may refer to. Half of the
+/// garbage share limits this, too.
 const NEWER_SHARE_MAX: f64 = 0.15;
 
-/// The garbage of a version.
+/// The garbage in the value files of a version.
 #[derive(Default)]
 pub(crate) struct ValueGarbage {
     /// Files whose values are to be moved.
@@ -58,7 +57,7 @@ impl ValueGarbage {
                 garbage += of_file;
             }
         }
-        // Whatever comes back costs that all tables are written.
+        // Freeing any space costs writing all tables.
         let cost: u64 = version.runs.iter().map(|placed| placed.run.bytes()).sum();
         let of_runs: Vec<u64> = version.runs.iter().map(referred_bytes).collect();
         let all: u64 = of_runs.iter().sum();
@@ -69,7 +68,7 @@ impl ValueGarbage {
     }
 }
 
-/// The oldest files that tables refer to, as many as the options say.
+/// Returns the oldest files that tables refer to, as many as the options say.
 fn oldest_files(version: &Version, options: &Options) -> BTreeSet<u64> {
     if options.value_move_oldest == 0.0 {
         return BTreeSet::new();
@@ -81,7 +80,7 @@ fn oldest_files(version: &Version, options: &Options) -> BTreeSet<u64> {
     oldest.filter(|(_, is_damaged)| !is_damaged).map(|(number, _)| number).collect()
 }
 
-/// Bytes of values that a run refers to; of a trimmed table about.
+/// Returns the bytes of values that a run refers to; for trimmed tables an estimate.
 fn referred_bytes(placed: &PlacedRun) -> u64 {
     let of_table = |table: &crate::files::run_table::RunTable| {
         let bytes: u64 = table.table.named_values().iter().map(|(_, bytes)| bytes).sum();
@@ -92,7 +91,7 @@ fn referred_bytes(placed: &PlacedRun) -> u64 {
 }
 
 impl OpenTree {
-    /// The value files whose values a merge into the last level moves, in the next range.
+    /// Returns the value files whose values the next range of a merge into the last level moves.
     pub(crate) fn values_to_move(&self, version: &Version) -> BTreeSet<u64> {
         let options = &self.table_files.options;
         let mut oldest = lock(&self.oldest_values);
@@ -104,7 +103,7 @@ impl OpenTree {
         moved
     }
 
-    /// Looks whether a merge is due that brings space of values back. Requires: the caller has
+    /// Determines whether a merge is due that frees space of values. Requires: the caller has
     /// changed the version, or nobody else knows the tree.
     pub(crate) fn note_value_garbage(&self) {
         let options = &self.table_files.options;
@@ -112,7 +111,7 @@ impl OpenTree {
         self.value_merge_due.store(is_due, Ordering::Relaxed);
     }
 
-    /// Whether such a merge is due.
+    /// Whether a merge is due that frees space of values.
     #[inline]
     pub(crate) fn is_value_merge_due(&self) -> bool {
         self.value_merge_due.load(Ordering::Relaxed)

@@ -1,10 +1,10 @@
-//! How a reference becomes a value.
+//! Reads the value that a reference stands for.
 //! ```text
 //! entry in a memtable -> reference -> file, held by the memtable -> record, checked -> value
 //!       in a table                       held by the table      -> the cache, for gets -> value
-//!                                        read by a queue of reads meanwhile, or ahead
+//!                                        or: read ahead, or by a queue beside other reads
 //! ```
-//! Invariant: who reads a reference has pinned the version that it was found in. So its file is
+//! Invariant: whoever reads a reference has pinned the version with it. So the value's file is
 //! held.
 
 use std::io;
@@ -28,7 +28,7 @@ use crate::tree::stats::QueryStats;
 /// The longest value that a queue reads beside others, in bytes.
 const AWAITED_LEN_MAX: u64 = 2 << 20;
 
-/// A value apart that a get waits for, and its file.
+/// A value apart that a get waits for, with its file.
 pub(crate) struct AwaitedValue {
     /// The reference as it is stored.
     stored: Value,
@@ -39,25 +39,25 @@ pub(crate) struct AwaitedValue {
 }
 
 impl AwaitedValue {
-    /// The file, and the place and the length of what is to be read.
+    /// Returns the file, and the offset and the length of the read.
     pub(crate) fn place(&self) -> (Arc<dyn ReadAt>, u64, usize) {
         let len = self.span.end - self.span.start;
         (Arc::clone(&self.reader), self.span.start, len as usize)
     }
 }
 
-/// What a get has to do for its value.
+/// What a get must do for its value.
 pub(crate) enum Apart {
-    /// Nothing: it is in the cache.
+    /// Nothing: the value was in the cache.
     Here(Value),
     Awaited(AwaitedValue),
-    /// It is not apart, or too long to be read beside others, or there is an error: `value_of`
-    /// tells.
+    /// Call `value_of`: the value is not apart, or too long to be read beside others, or there is
+    /// an error.
     No,
 }
 
 impl OpenTree {
-    /// What a get has to do for the value of what was found. Requires: as `value_apart`.
+    /// Returns what a get must do for the value of `found`. Requires: as `value_apart`.
     pub(crate) fn apart(&self, found: &Found) -> Apart {
         let stored = match found.kind {
             Kind::PutApart => Some(found.value.clone()),
@@ -82,8 +82,8 @@ impl OpenTree {
         Some(Apart::Awaited(AwaitedValue { stored, at, file, reader, span }))
     }
 
-    /// The value that was read there. After an error it is read again: its file may have been
-    /// rewritten meanwhile.
+    /// Returns the value that was read. After an error it is read again, since its file may have
+    /// been rewritten meanwhile.
     pub(crate) fn arrived_value(
         &self,
         awaited: &AwaitedValue,
@@ -96,7 +96,7 @@ impl OpenTree {
         }
     }
 
-    /// The value, read now.
+    /// Reads the value now, or takes it from the cache.
     pub(crate) fn value_at_once(
         &self,
         awaited: &AwaitedValue,
@@ -105,7 +105,7 @@ impl OpenTree {
         self.cached_value_apart(&awaited.stored, None, costs)
     }
 
-    /// Counts a value that was read for a get, and keeps it.
+    /// Counts a value that was read for a get, and caches it.
     fn read_value(
         &self,
         stored: &Value,
@@ -119,8 +119,8 @@ impl OpenTree {
         Value::apart(read, stored.expiry())
     }
 
-    /// The value of a reference, as it is stored. `pending`: its read, if it was read ahead.
-    /// Requires: the version that it was found in is pinned.
+    /// Reads the value of a stored reference. `pending`: its read, if it was read ahead. Requires:
+    /// the version with the reference is pinned.
     #[cold]
     pub(crate) fn value_apart(
         &self,
@@ -134,7 +134,7 @@ impl OpenTree {
         Ok(Value::apart(Arc::new(value), stored.expiry()))
     }
 
-    /// Reads a value, unless that was done ahead. A read ahead that has failed is repeated.
+    /// Reads a value, unless it was read ahead. A failed read-ahead is repeated.
     fn read_apart(&self, at: &ValueRef, pending: Option<PendingRead>) -> Result<ReadValue> {
         let store = &self.table_files.values.store;
         let file = store.held(at.file)?;
@@ -146,7 +146,8 @@ impl OpenTree {
         file.read(store.files(), at)
     }
 
-    /// As `value_apart`, for a get: the value may be in the cache, and stays there if it was read.
+    /// Like `value_apart`, for a get: the value may come from the cache, and goes into it if it was
+    /// read.
     #[cold]
     pub(crate) fn cached_value_apart(
         &self,
@@ -163,8 +164,8 @@ impl OpenTree {
         Ok(self.read_value(stored, &at, read, costs))
     }
 
-    /// Has a value be read ahead, whatever the cache has: its bytes, and its read, unless the
-    /// system reads it.
+    /// Starts to read a value ahead, whether or not it is cached. Returns its bytes, and the
+    /// pending read, unless the system reads ahead by itself.
     pub(crate) fn will_read_value(&self, stored: &Value) -> (u64, Option<PendingRead>) {
         let store = &self.table_files.values.store;
         let Ok(at) = self.ref_of(stored) else { return (0, None) };
@@ -172,7 +173,7 @@ impl OpenTree {
         (at.len, file.and_then(|file| file.will_read(store.files(), &at)))
     }
 
-    /// As `will_read_value`, for a get. 0: there is nothing to be read.
+    /// Like `will_read_value`, for a get. Returns 0 bytes if there is nothing to read.
     pub(crate) fn will_get_value(&self, stored: &Value) -> (u64, Option<PendingRead>) {
         let cached = &self.table_files.cached_values;
         match self.ref_of(stored) {
@@ -181,14 +182,14 @@ impl OpenTree {
         }
     }
 
-    /// Whether a value that is written now is to be apart.
+    /// Whether a value of this length must be written apart.
     #[inline]
     pub(crate) fn is_apart(&self, value: &[u8]) -> bool {
         let threshold = self.table_files.options.value_threshold;
         threshold > 0 && value.len() >= threshold
     }
 
-    /// The reference of a value as it is stored, behind its time.
+    /// Decodes the reference in a stored value, after its time of expiry.
     pub(crate) fn ref_of(&self, stored: &[u8]) -> Result<ValueRef> {
         ValueRef::decode(stored).map_err(|wrong| {
             let what = format!("a reference to a value: {wrong}");
@@ -197,7 +198,7 @@ impl OpenTree {
     }
 }
 
-/// Adds the value's record to what a query has cost.
+/// Adds the value's record to the cost of a query.
 fn count_read(at: &ValueRef, costs: &mut QueryStats) {
     costs.value_reads += 1;
     costs.bytes_read += record_bytes(at);

@@ -1,11 +1,12 @@
-//! A version: memtables, tables, shape and guard as one immutable value. Change is an edit.
+//! A version: memtables, tables, shape and guard as one immutable value. An edit makes the next
+//! one.
 //! ```text
 //! writes -> active memtable -> sealed memtables -> runs, newest first      + the guard of the runs
 //!           one                newest first        level 0 ... last level
 //! ```
-//! Invariants (ordering rule 3): all of it changes together, in one store of a new version. A
-//! reader that pins a version sees memtables, tables and guard that belong together. Counts say how
-//! many hold a version for long now; all versions from one loss of tables to the next share them.
+//! Invariants (ordering rule 3): everything changes together, in one store of a new version. So a
+//! reader that pins a version sees memtables, tables and guard that fit each other. Counters tell
+//! how many long-lived holders a version has; versions share them until tables leave.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
@@ -31,36 +32,36 @@ use crate::tree::live_logs::LiveLogs;
 #[derive(Clone)]
 pub(crate) struct Active {
     pub(crate) memtable: Arc<Memtable>,
-    /// The log with its first entry; 0: it has none yet.
+    /// The log with the first entry; 0: no entry is in a log yet.
     first_log: Arc<AtomicU64>,
-    /// No entry of it has a smaller sequence number.
+    /// No entry has a smaller sequence number.
     pub(crate) first: Sequence,
-    /// The value files that its entries refer to.
+    /// The value files that the entries refer to.
     pub(crate) values: Arc<HeldValues>,
 }
 
 impl Active {
-    /// A memtable without entries.
+    /// Makes an active memtable without entries.
     pub(crate) fn new(memtable: Arc<Memtable>, first: Sequence) -> Self {
         Active { memtable, first_log: Arc::default(), first, values: Arc::default() }
     }
 
-    /// Its first entry is in this log.
+    /// Sets the log with the first entry.
     pub(crate) fn begun_in(self, first_log: u64) -> Self {
         Active { first_log: Arc::new(AtomicU64::new(first_log)), ..self }
     }
 
-    /// Its entries refer to these value files.
+    /// Sets the value files that the entries refer to.
     pub(crate) fn holding(self, values: Arc<HeldValues>) -> Self {
         Active { values, ..self }
     }
 
-    /// The log with its first entry.
+    /// Returns the log with the first entry.
     pub(crate) fn first_log(&self) -> Option<u64> {
         Some(self.first_log.load(Ordering::Relaxed)).filter(|&log| log > 0)
     }
 
-    /// It gets an entry, which the newest log has. Requires: the caller is the writer.
+    /// Notes that an entry comes, which is in the newest log. Requires: the caller is the writer.
     #[inline]
     pub(crate) fn note_first_log(&self, logs: &LiveLogs, keyspace: KeyspaceId) {
         if self.first_log.load(Ordering::Relaxed) == 0 {
@@ -68,7 +69,7 @@ impl Active {
         }
     }
 
-    /// The newest log has all of its entries. Requires: as above.
+    /// Notes that all entries are in the newest log now. Requires: the caller is the writer.
     pub(crate) fn move_to_newest(&self, logs: &LiveLogs, keyspace: KeyspaceId) {
         if let Some(first) = self.first_log() {
             self.first_log.store(logs.move_to_newest(keyspace, first), Ordering::Relaxed);
@@ -84,11 +85,11 @@ pub(crate) struct Sealed {
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
     pub(crate) flush: FlushNumber,
-    /// The value files that its entries refer to.
+    /// The value files that the entries refer to.
     pub(crate) values: Arc<HeldValues>,
 }
 
-/// What readers pin.
+/// The state that readers pin.
 #[derive(Clone)]
 pub(crate) struct Version {
     pub(crate) active: Active,
@@ -96,20 +97,20 @@ pub(crate) struct Version {
     pub(crate) sealed: Vec<Arc<Sealed>>,
     /// Newest first: the layout's runs, opened.
     pub(crate) runs: Vec<PlacedRun>,
-    /// Whether some run deletes ranges.
+    /// Whether any run has deleted ranges.
     pub(crate) deletes_ranges: bool,
     pub(crate) layout: Arc<Layout>,
-    /// How far merges lag behind in it.
+    /// How far merges lag behind, as a run count.
     pub(crate) lagging_runs: usize,
     pub(crate) guard: Guard,
     /// Merges installed so far. A scan that pinned an older epoch moves on to release its tables.
     pub(crate) merge_epoch: u64,
-    /// Counts what holds versions with these tables, or fewer, for long.
+    /// Counters of the long-lived holders of versions with these tables.
     pub(crate) holders: Arc<Holders>,
 }
 
 impl Version {
-    /// The version of a closed store: empty, so that memory and files are released.
+    /// Makes the version of a closed store. It is empty, so that memory and files are released.
     pub(crate) fn closed(last: &Version) -> Version {
         Version {
             active: Active::new(Arc::new(Memtable::new(0)), last.active.first),
@@ -124,27 +125,27 @@ impl Version {
         }
     }
 
-    /// Entries in memory, which are in no run yet.
+    /// Returns the number of entries in memtables.
     pub(crate) fn memtable_entries(&self) -> u64 {
         let sealed = self.sealed.iter().map(|sealed| sealed.memtable.len());
         (self.active.memtable.len() + sealed.sum::<usize>()) as u64
     }
 
-    /// All writes before this one are in tables. None: all are.
+    /// Returns a number before which all writes are in tables. None: all writes are.
     pub(crate) fn first_unflushed(&self) -> Option<Sequence> {
         let sealed = self.sealed.iter().map(|sealed| (&sealed.memtable, sealed.first));
         let memtables = sealed.chain([(&self.active.memtable, self.active.first)]);
         memtables.filter(|(memtable, _)| !memtable.is_empty()).map(|(_, first)| first).min()
     }
 
-    /// All writes up to this one are in tables. `visible`: the newest one of any key space, or one
-    /// before it.
+    /// Returns a number up to which all writes are in tables. `visible`: the newest write of any
+    /// key space, or an earlier one.
     pub(crate) fn flushed_through(&self, visible: Sequence) -> Sequence {
         let before = self.first_unflushed().map(|first| Sequence(first.0.saturating_sub(1)));
         before.map_or(visible, |before| before.min(visible))
     }
 
-    /// The version with the active memtable sealed and a new one in its place.
+    /// Returns the version with the active memtable sealed and a new one in its place.
     #[must_use]
     pub(crate) fn seal(&self, sealed: Arc<Sealed>, active: Active) -> Version {
         let mut next = self.clone();
@@ -153,8 +154,8 @@ impl Version {
         next
     }
 
-    /// The version after `edit`, which made `layout` out of this one's. `opened` has the tables
-    /// that the edit adds, `guard` describes the new runs.
+    /// Returns the version after `edit`, which made `layout` out of this one's. `opened` has the
+    /// tables that the edit adds; `guard` describes the new runs.
     #[must_use]
     pub(crate) fn apply(
         &self,
@@ -181,7 +182,7 @@ impl Version {
         }
     }
 
-    /// The layout's runs. Those that are unchanged are taken over.
+    /// Returns the layout's runs. Tables that are open already are reused.
     pub(crate) fn reopen_runs(
         &self,
         layout: &Layout,
@@ -202,8 +203,8 @@ impl Version {
         layout.runs.iter().map(open_run).collect()
     }
 
-    /// The newest deletion of a range in runs that covers a key, with a sequence number of at most
-    /// `at`.
+    /// Returns the newest range deletion in the runs that covers a key, with a sequence number of
+    /// at most `at`.
     #[inline]
     pub(crate) fn covering_tombstone(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if !self.deletes_ranges {
@@ -212,7 +213,7 @@ impl Version {
         self.stretches(key, at).filter_map(|stretch| stretch.newest).max()
     }
 
-    /// What each run knows of deleted ranges around a key.
+    /// Returns what each run knows of deleted ranges around a key.
     pub(crate) fn stretches(&self, key: &[u8], at: Sequence) -> impl Iterator<Item = Stretch<'_>> {
         let deleting = self.runs.iter().filter(|placed| placed.run.deletes_ranges());
         deleting.map(move |placed| placed.run.stretch(key, at))
@@ -223,8 +224,8 @@ impl Version {
         self.runs.iter().filter(|placed| ids.contains(&placed.id)).cloned().collect()
     }
 
-    /// The value files that its entries refer to, each with how many of its bytes: those of a
-    /// trimmed table's file count as a whole.
+    /// Returns the value files that the version refers to, each with the referenced bytes. Trimmed
+    /// tables count as a whole.
     pub(crate) fn value_files(&self) -> BTreeMap<u64, (Arc<ValueFile>, u64)> {
         let mut all: BTreeMap<u64, (Arc<ValueFile>, u64)> = BTreeMap::new();
         let mut count = |file: Arc<ValueFile>, bytes: u64| {
@@ -242,34 +243,34 @@ impl Version {
         all
     }
 
-    /// Every file once.
+    /// Returns every file once.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<Table>> {
         let mut known = HashSet::new();
         let tables = self.tables().map(|table| &table.table);
         tables.filter(move |table| known.insert(table.file()))
     }
 
-    /// Every table, newest run first. A file of which a merge has taken the middle comes twice.
+    /// Returns every table, newest run first. A file whose middle a merge has taken appears twice.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &RunTable> {
         self.runs.iter().flat_map(|placed| placed.run.tables())
     }
 }
 
-/// Whether some of these runs deletes ranges.
+/// Whether any of these runs has deleted ranges.
 pub(crate) fn deletes_ranges(runs: &[PlacedRun]) -> bool {
     runs.iter().any(|placed| placed.run.deletes_ranges())
 }
 
-/// What holds a tree for long.
+/// The kinds of long-lived holders of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Holder {
     Scan,
     PinnedTree,
-    /// Of a pinned tree that a follower was given.
+    /// A pinned tree that a follower was given.
     Follower,
 }
 
-/// How many hold a tree, by kind. Versions share it as long as no table leaves.
+/// The numbers of holders of a tree, by kind. Versions share them until a table leaves.
 #[derive(Default)]
 pub(crate) struct Holders([AtomicU64; 3]);
 
@@ -283,7 +284,7 @@ impl Holders {
     }
 }
 
-/// A version that is held for long.
+/// A version with a long-lived holder.
 pub(crate) struct HeldVersion {
     version: Arc<Version>,
     kind: Holder,

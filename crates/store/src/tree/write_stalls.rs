@@ -1,39 +1,39 @@
-//! Write stalls: writers are slowed down while flushes or merges lag behind, and stopped only when
-//! that was not enough.
+//! Write stalls: writers are slowed down while flushes or merges lag behind, and stopped only if
+//! that does not suffice.
 //! ```text
 //!                 full speed   slower and slower           stop
 //! memtables       0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
-//! shared memory   0 ........ all of it ~~~~~~~~~~~~~~~~ (twice it: slowest, and no stop)
+//! shared memory   0 ........ all of it ~~~~~~~~~~~~~~~~ (twice that: slowest, but no stop)
 //! level 0         0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
 //! inner levels    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0
 //! ```
-//! Small merges go before large ones, so an inner level can lag while level 0 does not.
+//! Small merges go first, so an inner level can lag behind while level 0 does not.
 //!
-//! Invariants: the counts follow from the writes and the state of the tree alone, but for the
-//! length of a stop. In stepped mode no writer waits, since no other thread would end the stall:
-//! slowdowns and stops are counted all the same.
+//! Invariants: the counts follow from the writes and the state of the tree alone; only the length
+//! of a stop does not. In stepped mode no writer waits, since no other thread would end the stall.
+//! Slowdowns and stops are counted nevertheless.
 
 use std::time::Duration;
 
 use crate::plan::run_limits::{RunLimits, SEALED_MAX};
 use crate::sync::{AtomicU64, Ordering};
 
-/// A slowed writer's rate, in bytes per second, when slowing begins.
+/// The rate of slowed writers where slowing begins, in bytes per second.
 const RATE_FIRST: f64 = 64e6;
-/// The same just before writers are stopped.
+/// Their rate just before they are stopped.
 const RATE_LAST: f64 = 0.64e6;
-/// The least pause, in seconds. A writer owes shorter ones until they add up to it.
+/// The shortest pause, in seconds. Shorter ones add up as a debt.
 const PAUSE_MIN: f64 = 1e-3;
-/// The longest pause.
+/// The longest pause, in seconds.
 const PAUSE_MAX: f64 = 0.1;
 
-/// How often writers had to wait, and how long.
+/// How often writers had to wait, and for how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct StallStats {
-    /// How often.
+    /// The number of waits.
     pub count: u64,
-    /// How long, in all, in seconds.
+    /// The total time, in seconds.
     pub seconds: f64,
 }
 
@@ -42,16 +42,17 @@ pub struct StallStats {
 pub(crate) struct Lag {
     pub(crate) sealed: usize,
     pub(crate) active_bytes: usize,
-    /// The active memtable: 0 empty, 1 full.
+    /// The fill of the active memtable: 0 empty, 1 full.
     pub(crate) fullness: f64,
-    /// The memory for writes that stores share: 1 all of it is used.
+    /// The fill of the write memory that stores share: 1 all of it is used.
     pub(crate) shared: f64,
-    /// Of the level that lags behind most.
+    /// The run count of the level that lags behind most.
     pub(crate) runs: usize,
 }
 
 impl Lag {
-    /// How much too far: None, or 0 where slowing begins, to 1 where writers are stopped.
+    /// Returns how far the lag is between slowing (0) and stopping (1). None: writers are not
+    /// slowed.
     fn excess(&self, limits: RunLimits) -> Option<f64> {
         let memory = self.sealed as f64 + self.fullness.clamp(0.0, 1.0);
         let memory = share(memory, (SEALED_MAX - 1) as f64, (SEALED_MAX + 1) as f64);
@@ -60,29 +61,30 @@ impl Lag {
         (excess > 0.0).then_some(excess.min(1.0))
     }
 
-    /// Whether writers are slowed down or stopped until merges have caught up.
+    /// Whether writers are slowed down or stopped until merges catch up.
     pub(crate) fn waits_for_merges(&self, limits: RunLimits) -> bool {
         self.runs > limits.slow_down
     }
 
-    /// The time that writing so many bytes should take, in seconds.
+    /// Returns the time that writing this many bytes should take, in seconds.
     fn price(&self, limits: RunLimits, bytes: usize) -> f64 {
         let Some(excess) = self.excess(limits) else { return 0.0 };
         bytes as f64 / (RATE_FIRST * (RATE_LAST / RATE_FIRST).powf(excess))
     }
 }
 
-/// Where `at` lies between `from` and `to`; negative below `from`. Requires: from < to.
+/// Returns the position of `at` between `from` (0) and `to` (1); negative below `from`. Requires:
+/// from < to.
 fn share(at: f64, from: f64, to: f64) -> f64 {
     (at - from) / (to - from)
 }
 
-/// What slowed writers owe.
+/// The time that slowed writers still have to wait.
 #[derive(Default)]
 pub(crate) struct Debt(f64);
 
 impl Debt {
-    /// Adds the price of a write, and gives the pause that is due, if one is.
+    /// Adds the price of a write. Returns the pause that is due, if one is.
     pub(crate) fn charge(
         &mut self,
         lag: &Lag,
@@ -99,7 +101,7 @@ impl Debt {
     }
 }
 
-/// Stalls of one kind, counted.
+/// Counts the stalls of one kind.
 #[derive(Default)]
 pub(crate) struct StallCounter {
     count: AtomicU64,
@@ -112,7 +114,7 @@ impl StallCounter {
         self.add_time(time);
     }
 
-    /// Of a stall that is counted already.
+    /// Adds the time of a stall that is counted already.
     pub(crate) fn add_time(&self, time: Duration) {
         self.nanoseconds.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -172,7 +174,8 @@ mod tests {
         assert_eq!(of(Some(40), None), RunLimits { slow_down: 40, stop: 80 });
     }
 
-    // With small merges first, a tree whose large merges cannot keep up grew without an end.
+    // Once, a tree whose large merges could not keep up grew without limit, since small merges go
+    // first.
     #[test]
     fn a_lower_level_that_lags_slows_writers_down() {
         let layout = |levels: &[usize]| {
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(lagging(&[(0, 2), (1, 99)]), 2, "as many as the policy says, in the last level");
     }
 
-    #[test] // Twice as many was more than a number holds: a panic, or a limit below the other.
+    #[test] // Doubling the limit once overflowed: a panic, or a limit below the other one.
     fn limits_out_of_reach_are_an_error() {
         for slow_down_runs in [usize::MAX, usize::MAX / 2 + 1] {
             let options = Options::new().slow_down_runs(Some(slow_down_runs));

@@ -1,9 +1,10 @@
-//! Who copies a store pays for what is new: a follower that catches up, and backups.
+//! The cost of copying a store depends on what is new: for a follower that catches up, and for
+//! backups.
 //! ```text
-//! catch_up   ends of manifest and log -> what is new there, twice -> memtables, new tables
-//! back_up    ends of all files -> those that are not there: read, stored, synced -> a record
+//! catch_up   ends of manifest and log -> the new part, read twice -> memtables, new tables
+//! back_up    ends of all files -> the new ones: read, stored, synced -> a record
 //! ```
-//! Invariant: what was there before is known by its name and its end, and is not read again.
+//! Invariant: an old file is recognized by its name and its end, and is not read again.
 
 use std::io::{Read as _, repeat};
 
@@ -14,11 +15,11 @@ use crate::backup::{Backups, FolderObjects, Generation};
 use crate::{Background, Db, FollowOptions, Follower, Options, SyncPolicy};
 
 const MIB: u64 = 1 << 20;
-/// What a look takes that finds nothing: the marks of the manifest, and the last group of the log.
+/// The cost of a look that finds nothing: the manifest's marks, and the log's last group.
 const READS_OF_A_LOOK: u64 = 8;
 const BYTES_OF_A_LOOK: u64 = 4096;
 
-/// A store with so many rows in tables, and who follows it.
+/// Makes a store with this many rows in tables, and a follower of it.
 fn followed(rows: u64) -> (World, Counted, Follower) {
     let world = World::new(|options| options);
     (0..rows).for_each(|n| world.put(b'm', n));
@@ -28,7 +29,7 @@ fn followed(rows: u64) -> (World, Counted, Follower) {
     (world, disk, follower.expect("follows"))
 }
 
-/// What it costs to see what was written, and what is read for it.
+/// Returns the cost of catching up, and what is read for it.
 fn caught_up(world: &mut World, disk: &Counted, follower: &Follower) -> (Cost, Used) {
     disk.used(|| world.cost(|_| assert!(follower.catch_up().expect("catches up"))))
 }
@@ -48,7 +49,7 @@ fn a_look_in_vain_costs_the_same_whatever_there_is() {
     assert_eq!(costs[0].breaks(costs[1], Law::Log), None);
 }
 
-/// Each group is looked at, and then taken.
+/// Each group is checked, and then read.
 #[test]
 fn a_follower_reads_new_entries_twice_and_old_ones_not_at_all() {
     const NEW: u64 = 100;
@@ -81,7 +82,7 @@ fn a_follower_pays_for_each_new_entry() {
     assert_eq!(used.breaks(used_by_large, Law::Linear), None);
 }
 
-/// Its guard takes their keys alone, too.
+/// The guard, too, reads only the new tables' keys.
 #[test]
 fn a_follower_reads_new_tables_and_old_ones_not_at_all() {
     let costs = [1000, 10_000].map(|rows| {
@@ -98,7 +99,7 @@ fn a_follower_reads_new_tables_and_old_ones_not_at_all() {
     assert_eq!(costs[0].breaks(costs[1], Law::Linear), None);
 }
 
-/// A store to be backed up, and where it is kept.
+/// A store, and the place of its backups.
 struct Kept {
     disk: Counted,
     db: Db,
@@ -121,7 +122,7 @@ impl Kept {
         Kept { disk, db, objects, backups }
     }
 
-    /// So many rows in tables.
+    /// Makes a store with this many rows in tables.
     fn with_rows(rows: u64) -> Kept {
         let kept = Kept::new();
         kept.write(b'm', rows);
@@ -133,7 +134,7 @@ impl Kept {
         self.db.flush().expect("flushes");
     }
 
-    /// A generation, what it has cost where backups are kept, and what in the store's folder.
+    /// Makes a generation. Returns it with the use of the backups' place and of the store's folder.
     fn back_up(&self) -> (Generation, Used, Used) {
         let work = || self.backups.back_up(&self.db).expect("backs up");
         let ((generation, of_objects), of_store) = self.disk.used(|| self.objects.used(work));
@@ -141,7 +142,7 @@ impl Kept {
     }
 }
 
-/// Bytes of what a generation has for itself: a manifest, and a record, which name each file.
+/// The most bytes that a generation has for itself: a manifest and a record, which name each file.
 fn own_bytes_max(generation: &Generation) -> u64 {
     512 * generation.files.len() as u64 + 4096
 }
@@ -183,15 +184,15 @@ fn a_backup_stores_new_tables_alone() {
         assert!(count > 0 && bytes > 20 * new_rows, "{what}");
         let own = own_bytes_max(&generation);
         assert!((bytes..=bytes + own).contains(&used.appended_bytes), "{what}");
-        // One append for each table, which is short, and a sync of it and of its name.
+        // For each short table: one append, one sync of the table and one of its name.
         assert_eq!(used.appends, before.appends + count, "{what}");
         assert_eq!(used.syncs, before.syncs + 2 * count, "{what}");
-        // All ends, and the new ones whole.
+        // The ends of all files, and new files whole.
         assert!(of_store.read_bytes <= generation.bytes() + bytes + own, "{what}: {of_store:?}");
     }
 }
 
-/// As a file of a store is, which may be as long as the value.
+/// The backup copies the value file, which may be as long as the value, piece by piece.
 #[test]
 fn a_backup_of_a_long_value_takes_the_memory_of_a_piece() {
     let used = [4, 40].map(|mebibytes| {
@@ -208,7 +209,7 @@ fn a_backup_of_a_long_value_takes_the_memory_of_a_piece() {
     assert!(used[1].peak_bytes <= used[0].peak_bytes + (64 << 10), "{used:?}");
 }
 
-/// Each is read: it says what is there.
+/// The record of each generation is read, since it says which files exist.
 #[test]
 fn a_backup_pays_for_each_generation_before_it() {
     let used = [3, 30].map(|generations| {

@@ -1,9 +1,9 @@
-//! A disk that counts what is asked of it, while some work is done, and the memory of that work.
+//! A disk that counts the operations of some work, and a measure of the work's memory.
 //! ```text
 //! store -> Counted -> Memory          reads, appends, syncs, bytes
-//! work  -> used       allocations, and the most bytes at once; what the disk takes is left out
+//! work  -> used       allocations, and the most bytes at once, without those of the disk
 //! ```
-//! Invariant: the work is done on the thread that counts.
+//! Invariant: the work runs on the thread that counts.
 
 use std::io;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::storage::memory::Memory;
 use crate::storage::traits::{Append, Folder, FolderWrapper, ReadAt};
 use crate::storage::traits::{Storage, StorageWrapper, Syncer};
 
-/// A disk that counts. A clone is the same one.
+/// A disk that counts. A clone is the same disk.
 #[derive(Clone)]
 pub(super) struct Counted {
     disk: Memory,
@@ -32,7 +32,7 @@ struct Counts {
     read_bytes: AtomicU64,
     appends: AtomicU64,
     appended_bytes: AtomicU64,
-    /// Of files and of folders.
+    /// Syncs of files and of folders.
     syncs: AtomicU64,
 }
 
@@ -58,7 +58,7 @@ impl Counts {
     }
 }
 
-/// What some work has used.
+/// The use of disk and memory by some work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Used {
     pub(super) reads: u64,
@@ -67,7 +67,7 @@ pub(super) struct Used {
     pub(super) appended_bytes: u64,
     pub(super) syncs: u64,
     pub(super) allocations: u64,
-    /// The most memory that it had at once.
+    /// The most memory at once.
     pub(super) peak_bytes: u64,
 }
 
@@ -84,19 +84,19 @@ impl Used {
         ]
     }
 
-    /// What is wrong with what ten times as much uses.
+    /// Returns what is too expensive with ten times as much.
     pub(super) fn breaks(self, large: Used, law: Law) -> Option<String> {
         breaks(self.parts(), large.parts(), law)
     }
 }
 
 impl Counted {
-    /// An empty disk.
+    /// Makes an empty disk.
     pub(super) fn new() -> Counted {
         Counted::of(&Memory::new())
     }
 
-    /// A disk of others.
+    /// Makes a counting disk of an existing one.
     pub(super) fn of(disk: &Memory) -> Counted {
         Counted { disk: disk.clone(), counts: Arc::default() }
     }
@@ -105,12 +105,12 @@ impl Counted {
         Environment::new().storage(Arc::new(self.clone()))
     }
 
-    /// Bytes that were read so far.
+    /// Returns the bytes that were read so far.
     pub(super) fn read_bytes(&self) -> u64 {
         self.counts.read_bytes.load(Ordering::Relaxed)
     }
 
-    /// Does some work, and tells what it has used.
+    /// Runs some work, and returns what it has used.
     pub(super) fn used<T>(&self, work: impl FnOnce() -> T) -> (T, Used) {
         let (before, mut done) = (self.counts.now(), None);
         let memory = measure(|| done = Some(work()));

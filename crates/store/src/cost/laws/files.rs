@@ -1,9 +1,10 @@
 //! Laws of cost. Operations that read files from end to end are linear in the files' lengths.
 //! Operations that change a tree of many tables are not quadratic in their number.
 //! ```text
-//! Counted -> Memory       bytes that are read        of 1x and of 10x rows, in tables and in a log
+//! Counted -> Memory       bytes read, with 1x and 10x rows, in tables and in a log
 //! ```
-//! Invariant: no byte of a file is read more often than `TIMES_MAX` says, however much there is.
+//! Invariant: no byte of a file is read more often than `READERS` allows, however many bytes there
+//! are.
 
 use std::path::Path;
 
@@ -20,7 +21,7 @@ use crate::shared::environment::Environment;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
 
-/// A tree of so many tables.
+/// Makes a tree of this many tables.
 fn wide_layout(tables: u64) -> Layout {
     let added = (0..tables).map(|n| {
         let (from, to) = (super::key(b'm', n).to_vec(), super::key(b'm', n + 1).to_vec());
@@ -31,8 +32,8 @@ fn wide_layout(tables: u64) -> Layout {
     Layout::default().apply(&edit).expect("a tree")
 }
 
-/// Merges of one table each, as many as a manifest takes before it begins anew: what reading it
-/// costs then.
+/// Merges one table at a time until the manifest is about to be rewritten. Returns the cost of
+/// reading the manifest then.
 fn cost_of_grown_manifest(tables: u64) -> Cost {
     let mut world = World::new(|options| options);
     let folder = OpenFolder::on(&world.disk, "db");
@@ -63,7 +64,7 @@ fn reading_a_manifest_takes_no_square_of_its_tables() {
     assert_eq!(costs[0].breaks(costs[1], Law::Linear), None);
 }
 
-/// What changes a tree looks at its tables a few times, however many there are.
+/// A change of a tree looks at its tables a few times, however many there are.
 #[test]
 fn changes_of_a_tree_take_no_square_of_its_tables() {
     let mut worlds = [100, 1000].map(|tables| {
@@ -89,7 +90,7 @@ fn changes_of_a_tree_take_no_square_of_its_tables() {
     }
 }
 
-/// Rows in tables, and as many in the log of a store that is closed.
+/// Makes a closed store with this many rows in tables, and as many in the log.
 fn closed_store(rows: u64) -> World {
     let mut world = World::new(|options| options);
     (0..rows).for_each(|n| world.put(b'm', n));
@@ -99,7 +100,7 @@ fn closed_store(rows: u64) -> World {
     world
 }
 
-/// Bytes of the files of a store whose names end so.
+/// Returns the bytes of the store's files whose names have this ending.
 pub(super) fn file_bytes(world: &World, ending: &str) -> u64 {
     let names = world.disk.list("db".as_ref()).expect("lists").into_iter();
     let ours = names.filter(|name| name.ends_with(ending));
@@ -110,7 +111,7 @@ pub(super) fn file_bytes(world: &World, ending: &str) -> u64 {
 type Change = fn(&World);
 type Call = fn(&Counted, &Environment);
 
-/// What reads which files from end to end, and how often at most.
+/// The calls that read files from end to end, which files, and at most how often.
 const READERS: [(&str, Call, &str, u64); 4] = [
     (
         "verify_files",
@@ -150,7 +151,7 @@ const READERS: [(&str, Call, &str, u64); 4] = [
     ),
 ];
 
-/// Bytes that are read, and what it costs.
+/// Returns the bytes that a call reads, and its cost.
 fn cost_of(world: &mut World, call: Call) -> (u64, Cost) {
     let disk = Counted::of(&world.disk);
     let environment = disk.environment();

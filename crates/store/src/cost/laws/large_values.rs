@@ -1,11 +1,11 @@
-//! Long values are written and read piece by piece: what they cost follows from their pieces, and
-//! their memory is that of two.
+//! Long values are written and read piece by piece: the cost depends on the pieces, and memory is
+//! bounded by two of them.
 //! ```text
 //! put_reader   stream -> piece -> append, for each           then one entry, whatever the length
 //! get_reader   entry -> head     then: read -> piece, for each        a part: read -> chunk
 //! ```
-//! Invariant: values that shrink have the laws of those that do not. Only memory is asked for more
-//! often there: each chunk is packed by itself.
+//! Invariant: compressible values obey the same laws as others. Only allocations are more frequent,
+//! since each chunk is compressed separately.
 
 use std::io::{Read, Seek, SeekFrom, copy, repeat, sink};
 
@@ -16,15 +16,16 @@ use crate::files::value_file::format::CHUNK_BYTES;
 use crate::{Background, Db, Options, SyncPolicy};
 
 const MIB: u64 = 1 << 20;
-/// The bytes of a value, and of another one.
+/// The lengths of the two values, in bytes.
 const LENGTHS: [u64; 2] = [4 * MIB, 40 * MIB];
-/// What a call asks of the disk and of memory beside the pieces, at most.
+/// The most disk calls, allocations and bytes of a call besides its pieces.
 const CALLS_BESIDE: u64 = 6;
 const ALLOCATIONS_BESIDE: u64 = 100;
 const BYTES_BESIDE: u64 = 256 << 10;
-/// How often memory is asked for while a piece is packed or unpacked, at most.
+/// The most allocations while a piece is compressed or decompressed.
 const ALLOCATIONS_OF_PACKED: u64 = 40;
-/// A checksum for each chunk, ends of chunks, and heads.
+/// The part of the bytes that checksums of chunks, ends of chunks and heads may add: one in this
+/// many.
 const FRAMING: u64 = 1000;
 
 fn open(disk: &Counted, packs: bool) -> Db {
@@ -35,7 +36,7 @@ fn open(disk: &Counted, packs: bool) -> Db {
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
     let db = Db::open_with("db", options, disk.environment()).expect("opens");
-    // Then there is a log.
+    // Makes sure that there is a log.
     db.put("first", "1").and_then(|()| db.sync()).expect("writes");
     db
 }
@@ -65,7 +66,7 @@ fn a_long_value_is_written_piece_by_piece() {
             let of_packed = if packs { ALLOCATIONS_OF_PACKED * pieces(length) } else { 0 };
             assert!(used.allocations <= of_packed + ALLOCATIONS_BESIDE, "{length}: {used:?}");
             assert!(used.peak_bytes <= MIB + BYTES_BESIDE, "{length}: {used:?}");
-            // File, name, log: as for any value.
+            // File, name and log, as for any value.
             let ((), synced) = disk.used(|| db.sync().expect("syncs"));
             assert!(synced.syncs <= CALLS_BESIDE && synced.reads <= CALLS_BESIDE, "{synced:?}");
             used
@@ -102,7 +103,7 @@ fn a_long_value_is_read_piece_by_piece() {
     }
 }
 
-/// Of a snapshot, too.
+/// Read at a snapshot, so this holds for snapshots, too.
 #[test]
 fn a_part_of_a_long_value_costs_its_chunk() {
     for packs in [false, true] {

@@ -1,6 +1,7 @@
 //! Every operation of the public interface, for the laws of cost.
-//! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each
-//! function of the crate, is in one of the lists, or in the file of its laws:
+//!
+//! Invariant: every method of `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` is in one
+//! of the lists, or in the file of its laws. So is each function of the crate. The test is
 //! `every_operation_is_in_the_lists`.
 
 use crate::research::Research as _;
@@ -12,10 +13,11 @@ use trommel_filters::Query;
 use super::{VALUE, World, key};
 use crate::{Batch, Expiry, Isolation, KeyspaceOptions, Update};
 
-/// An operation, of which some are done in a row; told which it is of all.
+/// The name of an operation, and its function. It gets the number of the call, since it is called
+/// several times in a row.
 pub(super) type Operation = (&'static str, fn(&mut World, u64));
 
-/// Those that cost about as much whatever there is.
+/// Operations whose cost hardly depends on how much there is.
 pub(super) const OPERATIONS: &[Operation] = &[
     ("get, there", |world, i| assert!(world.db().get(key(b'z', i)).expect("gets").is_some())),
     ("get, not there", |world, i| assert!(world.db().get(key(b'b', i)).expect("gets").is_none())),
@@ -220,10 +222,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     }),
 ];
 
-/// What a flush costs beside other key spaces.
+/// The name of the operation whose cost must not depend on other key spaces.
 pub(super) const FLUSH_OF_ONE: &str = "flush of a key space";
 
-/// Those that go over all that there is, in this order.
+/// Operations that go through everything, run in this order.
 pub(super) const WHOLE: &[Operation] = &[
     ("keyspaces", |world, _| {
         assert!(world.db().keyspaces().expect("tells").contains(&"default".into()));
@@ -296,10 +298,10 @@ pub(super) const WHOLE: &[Operation] = &[
     }),
 ];
 
-/// An operation of a batch, told which it is of all.
+/// The name of an operation on a batch, and its function, which gets the number of the call.
 pub(super) type BatchOperation = (&'static str, fn(&mut Batch, u64));
 
-/// By their names alone: a batch's are called like those of a store.
+/// Only the names count, since methods of a batch are called like those of a store.
 pub(super) const OF_BATCHES: &[BatchOperation] = &[
     ("new", |_, _| assert!(Batch::new().is_empty())),
     ("put", |batch, i| {
@@ -332,7 +334,7 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
     }),
 ];
 
-/// The names of the public methods in a source, without hidden ones.
+/// Returns the names of the public methods in a source, without hidden ones.
 fn methods(source: &str) -> impl Iterator<Item = &str> {
     let pieces: Vec<&str> = source.split("    pub fn ").collect();
     let is_hidden = |before: &str| before.ends_with("#[doc(hidden)]\n");
@@ -344,19 +346,19 @@ fn methods(source: &str) -> impl Iterator<Item = &str> {
     names.filter(|name| !tells_progress(name))
 }
 
-/// Whether it is the operation beside it, and only tells more.
+/// Whether the method is like the one beside it, but reports progress.
 fn tells_progress(name: &str) -> bool {
     name.ends_with("_with_progress")
 }
 
-/// The names of a trait's methods.
+/// Returns the names of a trait's methods.
 fn trait_methods(source: &str) -> impl Iterator<Item = &str> {
     let declared = source.split("\nimpl ").next().unwrap_or_default();
     let rests = declared.split("    fn ").skip(1);
     rests.filter_map(|rest| rest.split('(').next())
 }
 
-/// What the first column of the table names, in the document's section on the laws.
+/// Returns the names in the first column of the table in the document's section on the laws.
 fn in_the_document() -> Vec<&'static str> {
     let document = include_str!("../../../../../docs/performance.md");
     let rest = document.split("\n## Laws of cost\n").nth(1).expect("a section of the laws");
@@ -367,18 +369,18 @@ fn in_the_document() -> Vec<&'static str> {
     operations.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
 }
 
-/// Where functions are given out.
+/// The sources with the crate's exported functions.
 const SURFACE: &str = concat!(include_str!("../../lib.rs"), include_str!("../../tools/mod.rs"));
 const RESEARCH: &str = include_str!("../../research.rs");
 
-/// Operations of other handles that have laws: of what, how they are called, and where they are.
+/// Operations of other handles that have laws: the handle, the method, and its source.
 const OF_OTHERS: [(&str, &str, &str); 2] = [
     ("Follower::", "catch_up", include_str!("../../follow/mod.rs")),
     ("Backups::", "back_up", include_str!("../../backup/mod.rs")),
 ];
 
-/// The functions that the crate gives out: names that begin with a small letter. What makes
-/// kinds of filters known is of the process, and of no store.
+/// Returns the names of the crate's exported functions, which begin with a lower-case letter.
+/// Functions that register kinds of filters concern the process, not a store, and are left out.
 fn functions(root: &str) -> impl Iterator<Item = &str> {
     let given = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
     let names = given.flat_map(|given| {
@@ -404,7 +406,7 @@ fn every_operation_is_in_the_lists() {
         include_str!("../../read/queue.rs"),
         include_str!("../../tree/tree_view.rs"),
     ];
-    // They tell what they were made with, or are what one that is here calls, or is called by.
+    // They return what they were made with, or call, or are called by, an operation that is listed.
     let others = [
         "expiry_after",
         "path",
@@ -437,14 +439,14 @@ fn every_operation_is_in_the_lists() {
     for (of, name, source) in OF_OTHERS {
         assert!(methods(source).any(|method| method == name) && is_measured(&name), "{of}{name}");
     }
-    // It makes a batch: it is among the others.
+    // It makes a batch, so it is listed with the others.
     let of_batches = |name: &&str| {
         *name == "from_packed" || OF_BATCHES.iter().any(|operation| operation.0 == *name)
     };
     let missing: Vec<&str> =
         methods(include_str!("../../entries/batch.rs")).filter(|name| !of_batches(name)).collect();
     assert!(missing.is_empty(), "of batches: {missing:?}");
-    // On a storage of one's own, where it is not the disk that they are for.
+    // Or the variant with an explicit storage, for functions that use the system's disk.
     let is_called = |name: &&str| by("::", name, "(") || by("::", name, "_with(");
     let known: Vec<&str> = functions(SURFACE).collect();
     assert!(known.contains(&"dump") && known.contains(&"peek"), "{known:?}");
@@ -482,12 +484,12 @@ fn every_operation_is_in_the_document() {
         .flat_map(|(of, source)| methods(source).map(move |name| [of, name].concat()))
         .chain(trait_methods(RESEARCH).map(str::to_string))
         .chain(OF_OTHERS.map(|(of, name, _)| [of, name].concat()));
-    // A function on a storage of one's own is the one beside it.
+    // A function with an explicit storage counts as the one beside it.
     let functions =
         functions(SURFACE).map(|name| name.strip_suffix("_with").unwrap_or(name).to_string());
     let all: Vec<String> = named.chain(functions).collect();
     assert!(all.len() > 60 && all.contains(&"Queue::wait".into()), "{all:?}");
-    // A read of a snapshot is that of its store.
+    // A read at a snapshot counts as the read of its store.
     let is_there = |name: &&String| {
         let own = name.strip_prefix("Snapshot::").unwrap_or(name);
         there.contains(&name.as_str()) || there.contains(&own)

@@ -1,20 +1,20 @@
-//! Of what there may be much in a store, as the laws of cost are tried with.
+//! The patterns of the laws of cost: things of which a store may have many.
 //! ```text
-//! pattern    a name, how much of it, how it is written
+//! pattern    a name, the small number, and how it is written
 //! ```
-//! Invariant: what is written lies in the area m: there are keys before and behind it.
+//! Invariant: all patterns write to the area m, so there are keys before and behind it.
 
 use trommel_guards::kinds;
 
 use super::{VALUE, World, key};
 use crate::{GuardKind, Keyspace, KeyspaceOptions, Options};
 
-/// Writes so much of something into a store.
+/// Writes this many of something to a store.
 pub(super) type Build = fn(&mut World, u64);
 
 pub(super) struct Pattern {
     pub(super) name: &'static str,
-    /// How much; ten times as much is the other world.
+    /// The small number. The other world has ten times as many.
     pub(super) small: u64,
     pub(super) options: fn(Options) -> Options,
     pub(super) build: Build,
@@ -30,7 +30,7 @@ pub(super) const HELD_CUT: &str = "a log is cut, snapshots held";
 const HELD_VERSIONS: &str = "versions of a key in a table, snapshots held";
 pub(super) const HELD: &str = "held snapshots";
 
-/// In which other key spaces than the default one are many.
+/// Patterns in which there are many other key spaces besides the default one.
 pub(super) const OF_KEYSPACES: [&str; 3] =
     ["key spaces", "key spaces with an entry in memory each", "key spaces with a table each"];
 
@@ -166,7 +166,7 @@ pub(super) const PATTERNS: [Pattern; 25] = [
     }),
     Pattern {
         name: "partitions",
-        // Of both sizes the last key lies about as far into its block.
+        // With both sizes, the last key lies about equally far into its block.
         small: 1150,
         options: |options| options.partition_bytes(32 << 10),
         build: |world, n| {

@@ -1,11 +1,10 @@
-//! The keys of runs, given to a filter when a store is opened: hashes, table by table, where tables
-//! keep them.
+//! Gives a filter the keys of runs when a store is opened: as hashes, where tables store them.
 //! ```text
-//! table   hashes of its keys, as many as it has keys  -> no block is read
-//!         none, damaged, too few, too many            -> its keys, from its blocks
+//! table   as many stored hashes as keys               -> the hashes; no block is read
+//!         no hashes, damaged ones, too few, too many  -> the keys, from its blocks
 //! ```
-//! Invariant: each key of a run is given once, as a hash or as itself, whatever a table's hashes
-//! are.
+//! Invariant: each key of a run is given once, as a hash or as the key, whatever state a table's
+//! hashes are in.
 
 use std::fmt;
 
@@ -17,20 +16,20 @@ use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::sync::Arc;
 
-/// A key, as a filter gets it.
+/// A key, or its hash.
 pub(crate) enum KeyOrHash<'a> {
     Key(&'a [u8]),
     Hash(u64),
 }
 
-/// What a filter was made from.
+/// What a filter was built from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeySource {
     /// Tables whose hashes were read.
     hashes: usize,
     /// Tables whose blocks were read.
     keys: usize,
-    /// Of these, those whose hashes cannot be used.
+    /// Those of `keys` whose hashes were unusable.
     unusable: usize,
 }
 
@@ -50,7 +49,7 @@ impl KeySource {
     }
 
     fn table(&mut self, table: &RunTable, f: &mut impl FnMut(KeyOrHash<'_>)) -> Result<()> {
-        // Some hashes of a trimmed table are of keys that belong to the tree no more.
+        // Some hashes of a trimmed table belong to keys that are no longer in the tree.
         let hashes = if table.is_trimmed() { Ok(None) } else { table.table.key_hashes() };
         if let Ok(Some(hashes)) = hashes {
             self.hashes += 1;
@@ -63,7 +62,7 @@ impl KeySource {
         for_each_key(&run, |key| f(KeyOrHash::Key(key)))
     }
 
-    /// Tables that a view of all entries was made from.
+    /// The source of a sorted view, which reads the keys of all tables.
     pub(super) fn keys(tables: usize) -> Self {
         KeySource { keys: tables, ..KeySource::default() }
     }
@@ -118,7 +117,8 @@ mod tests {
         crate::open::open(Path::new("db"), &options, env).expect("opens")
     }
 
-    /// A store of two runs, the older one of several tables; and the tables' paths, oldest first.
+    /// Makes a store of two runs, the older one of several tables. Returns the tables' paths,
+    /// oldest first.
     fn store(kind: &'static dyn RunLocatorKind) -> (Memory, Vec<PathBuf>) {
         let disk = Memory::new();
         let engine = open(&disk, kind);
@@ -138,7 +138,7 @@ mod tests {
         (disk, names.iter().map(|name| Path::new("db").join(name)).collect())
     }
 
-    /// Leaves out the last hash of a table, and puts its checksums right.
+    /// Removes the last hash of a table, and corrects its checksums.
     fn cut_hashes(disk: &Memory, path: &Path) {
         let mut bytes = disk.file(path).expect("a table");
         let tail_at = bytes.len() - TAIL_SIZE;
@@ -173,7 +173,7 @@ mod tests {
             assert_eq!(engine.table_files.cache.size_bytes(), 0);
             assert!(has_all(&engine));
             drop(engine);
-            // Blocks that cannot be read do not matter.
+            // Unreadable blocks do not matter.
             disk.flip_bit(&tables[0], 100, 0);
             assert_eq!(open(&disk, kind).filter_recovery.to_string(), expected);
         }

@@ -1,12 +1,12 @@
-//! The guard whose view has every entry of all runs in key order: Remix as it was first.
+//! The guard whose view has every entry of all runs in key order: Remix as published.
 //! ```text
 //! flush, merge   all runs, merged entry by entry -> the run of each -> a new view: each time the
 //!                                                                      whole tree is read
-//! if it fails    a view, and notes beside it that have no order       -> scans merge the runs
+//! if it fails    the old view, and unordered notes beside it         -> scans merge the runs
 //! ```
-//! A new key's place among the others is known only after these are read (GRF paper, section 3.2):
-//! that is what this guard costs. Invariant: a view that is whole has each entry of the guard's
-//! runs, at its rank.
+//! The place of a new key among the others is known only after these are read (GRF paper, section
+//! 3.2). That is this guard's cost. Invariant: a whole view has each entry of the guard's runs, at
+//! its rank.
 
 use trommel_filters::{AnyRunLocator, RunLocatorKind, RunSlot, TreePlan};
 
@@ -23,8 +23,8 @@ use crate::plan::options::Options;
 use crate::sync::Arc;
 
 impl LocatorGuard {
-    /// All runs of a version as one cursor, for a reader of the bounds as of `at`. None: the view
-    /// does not have all of their entries.
+    /// Returns all runs of a version as one cursor, for a reader at `at` within the bounds. None:
+    /// the view lacks some entries of these runs.
     pub(crate) fn cursor(
         &self,
         runs: &[PlacedRun],
@@ -41,8 +41,8 @@ impl LocatorGuard {
     }
 }
 
-/// The guard of these runs, which are the layout's. None: there are none. Requires: the kind has a
-/// sorted view.
+/// Builds the guard of these runs, which are the layout's. None: there are none. Requires: the kind
+/// has a sorted view.
 pub(crate) fn of_runs(
     kind: &'static dyn RunLocatorKind,
     options: &Options,
@@ -62,7 +62,7 @@ pub(crate) fn of_runs(
     Ok(Some(guard))
 }
 
-/// The plan with a slot for each run that is there, if there are enough.
+/// Returns the plan with a slot for each existing run, if there are enough slots.
 fn with_slots_for(newer: &[PlacedRun], plan: TreePlan) -> TreePlan {
     let mut wider = plan.clone();
     let (_, inner) = wider.runs_of_levels.split_last_mut().expect("a plan has a level");
@@ -73,7 +73,7 @@ fn with_slots_for(newer: &[PlacedRun], plan: TreePlan) -> TreePlan {
     if wider.slots() <= SLOTS_MAX { wider } else { plan }
 }
 
-/// The view of all entries of the runs that have slots.
+/// Builds the view of all entries of the runs that have slots.
 fn view(
     guard: &LocatorGuard,
     runs: &[PlacedRun],

@@ -1,4 +1,4 @@
-//! A view's cursor is held to the list of what a reader sees of its runs.
+//! A view's cursor is compared with a plain list of what a reader sees of the runs.
 
 use proptest::prelude::*;
 use trommel_filters::{FlushNumber, RunLocatorBuilder, RunSlot, Span, TreePlan};
@@ -11,8 +11,8 @@ use crate::files::table::tests::{TableFiles, options};
 
 const SLOTS: usize = 5;
 
-/// Runs of these entries, each of tables of about `count`, and the view of all of them in segments
-/// of `segment_keys`.
+/// Makes runs of these entries, with tables of about `count` entries, and a view of them in
+/// segments of `segment_keys`.
 fn view_of(
     table_files: &TableFiles,
     list: &[(Owned, usize)],
@@ -83,7 +83,7 @@ proptest! {
     }
 }
 
-/// Keys 0, 1, ... in runs by turns, some of them twice.
+/// Returns keys 0, 1, ... in alternating runs, every fifth of them twice.
 fn numbered(count: u32) -> Vec<(Owned, usize)> {
     let mut list = Vec::new();
     for number in 0..count {
@@ -107,7 +107,7 @@ fn a_seek_reads_no_more_blocks_than_it_takes_halves_to_search_a_segment() {
             assert_eq!(cursor.entry().expect("a key").key, number.to_be_bytes());
             most = most.max(cursor.reads().blocks);
         }
-        // A segment may have one entry more: its last key's other version.
+        // A segment may have one entry more: another version of its last key.
         let halves = u64::from((segment_keys as u32 + 1).ilog2() + 1);
         assert!(most <= halves + 1, "{most} blocks in segments of {segment_keys}");
     }
@@ -142,7 +142,7 @@ fn a_run_is_not_touched_for_tables_beyond_the_bounds_nor_where_memory_tells() {
     }
     let untouched = view_of_all(&table_files, &list, 16);
     assert_eq!(untouched.runs_read(), Some(RunsRead { positioned: 0, useful: 0 }));
-    // Between two runs' keys, as if 9 and 10 were a gap: [9\0, 10).
+    // A gap between two runs, as if nothing lay between keys 9 and 10: [9\0, 10).
     let mut cursor = view_of_all(&table_files, &list, 16);
     cursor.bounds = KeyBounds { from: vec![9, 0], to: Some(key(10)) };
     cursor.seek(&[9, 0]).unwrap();
@@ -168,7 +168,7 @@ fn a_scan_reads_each_block_of_each_run_once_and_passes_older_versions_unread() {
     }
     assert_eq!(count, 600);
     assert_eq!(cursor.reads().blocks, all);
-    // Of two versions of every key, in runs of their own, the older run is never touched.
+    // With two versions of every key in separate runs, the older run is never touched.
     let twice = |number: u8| {
         [(9, 0), (3, 1)].map(|(at, slot)| (TableFiles::put(&[number], at, b"v"), slot))
     };

@@ -3,14 +3,14 @@
 use super::*;
 
 impl RunRecord {
-    /// The numbers of its files, in key order.
+    /// The file numbers of a layout, in key order.
     pub(crate) fn files(&self) -> Vec<u64> {
         self.tables.iter().map(|table| table.file).collect()
     }
 }
 
 impl Layout {
-    /// The runs per level, each with its span.
+    /// The spans of the runs, by level.
     pub(crate) fn shape(&self) -> Shape {
         self.shape_within(&KeyBounds::all())
     }

@@ -1,12 +1,12 @@
-//! Options of one key space, and how they are kept.
+//! The options of one key space, and which of them the store keeps.
 //! ```text
-//! given     bits_per_key 14               what was set now
-//! kept      guard surf-real, bits_per_key 10  what was set before, by the manifest
-//! store     direct, sync, threads, ...    of all key spaces
+//! given     bits_per_key 14               set for this opening
+//! kept      guard surf-real, bits_per_key 10  set before, recorded in the manifest
+//! store     direct, sync, threads, ...    for all key spaces
 //!      -->  guard surf-real, bits_per_key 14, the rest by default
 //!           these two are kept
 //! ```
-//! Invariant: an option is either of the store or of each key space.
+//! Invariant: an option belongs either to the store or to each key space.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use crate::plan::options::{OptionInfo, Options};
 use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
-/// Options of the whole store. But for those below they are not kept: each opening says them anew.
+/// Options of the whole store. Except for those in `OF_STORE_KEPT`, each opening sets them anew.
 const OF_STORE: [&str; 15] = [
     "block_cache_bytes",
     "direct",
@@ -41,27 +41,28 @@ const OF_STORE: [&str; 15] = [
     "create_if_missing",
 ];
 
-/// Of these, what is kept with the default key space. An opening that does not name it, as by a
-/// tool that only reads, must not throw away what it keeps.
+/// Options of the store that are kept with the default key space. An opening that does not set
+/// them, as by a tool that only reads, must not discard what they keep.
 const OF_STORE_KEPT: [&str; 1] = ["kept_log_bytes"];
 
-/// What is marked as set where filters were tuned by values: their options have names of their own.
+/// The name that is marked as set when filters are tuned by values. Their options have their own
+/// names.
 const FILTER: &str = "filter";
 
 /// The option whose value may not change.
 const MERGE_OPERATOR: &str = "merge_operator";
 
-/// How a key space is laid out: those of [`Options`] that each one has of its own. What is set is
-/// kept in the store, and holds for later openings until it is set anew.
+/// How a key space is laid out: those [`Options`] that each key space has for itself. The store
+/// keeps what is set. It holds for later openings until it is set again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyspaceOptions {
     options: Options,
 }
 
-/// Setters that both have.
+/// Defines setters like those of `Options`.
 macro_rules! setters {
     ($($name:ident: $type:ty),+ $(,)?) => {
-        /// Setters, as [`Options`] has them.
+        /// Setters like those of [`Options`].
         impl KeyspaceOptions {
             $(#[doc = concat!("As [`Options::", stringify!($name), "`].")]
             #[must_use]
@@ -103,7 +104,8 @@ setters! {
 }
 
 impl KeyspaceOptions {
-    /// What is to be kept of them, and what is kept then. None: some hold for one opening alone.
+    /// Returns the newly set options to keep, and all options that are kept then. None: some hold
+    /// for one opening only.
     pub(crate) fn to_keep(&self, kept: &Kept) -> Result<(Named, Option<Kept>)> {
         let mut new = self.options.to_keep(kept)?;
         new.retain(|(name, _)| !OF_STORE_KEPT.contains(&name.as_str()));
@@ -112,7 +114,7 @@ impl KeyspaceOptions {
         Ok((new, then))
     }
 
-    /// An error if a key space that has kept these options could not be opened.
+    /// Returns an error if a key space with these kept options could not be opened.
     pub(crate) fn check_kept(kept: &Kept, store: &Path) -> Result<()> {
         let is_not_kept = |name: &&String| {
             OF_STORE.contains(&name.as_str()) && !OF_STORE_KEPT.contains(&name.as_str())
@@ -129,12 +131,12 @@ impl KeyspaceOptions {
         self.options.sets_nothing()
     }
 
-    /// Whether an option is set while a key space is open, whoever uses it.
+    /// Whether an option can be set while the key space is open, whoever uses it.
     pub(crate) fn is_set_while_open(name: &str) -> bool {
         name == MERGE_OPERATOR
     }
 
-    /// Whether a key space that is open with these options is as it is wanted.
+    /// Whether a key space that is open with options `open` has those that are wanted.
     pub(crate) fn are_met_by(open: &Options, wanted: &Options) -> Result<bool> {
         let names = Self::list().map(|option| option.name);
         for name in names.filter(|name| !Self::is_set_while_open(name)) {
@@ -145,13 +147,13 @@ impl KeyspaceOptions {
         Ok(open.filter == wanted.filter)
     }
 
-    /// Whether a merge operator was set, or that there is none.
+    /// Whether the merge operator was set, or set to none.
     pub(crate) fn sets_operator(&self) -> bool {
         self.options.is_set(MERGE_OPERATOR)
     }
 
-    /// The merge operator that was set, for a key space that has kept these options and is open
-    /// with that one; what is to be kept of it. None: none was set.
+    /// Returns the merge operator that was set, and what to keep of it. The key space has the
+    /// options `kept`, and is open with `open`. None: no operator was set.
     pub(crate) fn operator(
         &self,
         kept: &Kept,
@@ -168,32 +170,32 @@ impl KeyspaceOptions {
         Ok(Some((operator, new)))
     }
 
-    /// The defaults.
+    /// Returns the defaults.
     pub fn new() -> Self {
         KeyspaceOptions::default()
     }
 
-    /// As [`Options::tune`].
+    /// Like [`Options::tune`].
     #[must_use]
     pub fn tune<T: Tuning>(self, change: impl FnOnce(&mut T)) -> Self {
         KeyspaceOptions { options: self.options.tune(change) }
     }
 
-    /// As [`Options::for_now`].
+    /// Like [`Options::for_now`].
     #[must_use]
     pub fn for_now(self, name: &str) -> Self {
         KeyspaceOptions { options: self.options.for_now(name) }
     }
 
-    /// Every option that has a text.
+    /// Returns every option of key spaces that has a text.
     pub fn list() -> impl Iterator<Item = &'static OptionInfo> {
         Options::list().iter().filter(|option| !OF_STORE.contains(&option.name))
     }
 
-    /// Sets an option from its text, as [`Options::set`].
+    /// Sets an option from its text, like [`Options::set`].
     ///
     /// # Errors
-    /// `Option`: as there; or it is an option of the whole store.
+    /// `Option`: as for [`Options::set`], or it is an option of the whole store.
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
         if OF_STORE.contains(&&*name.replace('-', "_")) {
             let problem = "is of the whole store: it is set where that is opened".into();
@@ -202,23 +204,23 @@ impl KeyspaceOptions {
         self.options.set(name, text)
     }
 
-    /// The text of an option.
+    /// Returns the text of an option.
     ///
     /// # Errors
-    /// `Option`: there is no such option.
+    /// `Option`: no option has this name.
     pub fn text_of(&self, name: &str) -> Result<String> {
         self.options.text_of(name)
     }
 }
 
-/// Those among a store's options that each key space has; the others are passed over.
+/// Takes those of a store's options that each key space has. The others have no effect.
 impl From<Options> for KeyspaceOptions {
     fn from(options: Options) -> Self {
         KeyspaceOptions { options }
     }
 }
 
-/// An error: operands of another operator are there, or may be.
+/// Returns an error if the key space has, or may have, operands of another operator.
 fn check_operator(given: &OperatorOption, known: Option<&str>) -> Result<()> {
     let known = known.filter(|known| *known != OperatorOption::none().to_string());
     let Some(known) = known.filter(|known| *known != given.to_string()) else { return Ok(()) };
@@ -229,23 +231,24 @@ fn check_operator(given: &OperatorOption, known: Option<&str>) -> Result<()> {
     Err(Error::Option { option: MERGE_OPERATOR.into(), problem })
 }
 
-/// Options by name, each with its text.
+/// Kept options, as texts by name.
 pub(crate) type Kept = BTreeMap<String, String>;
 
 /// Names and texts of options.
 pub(crate) type Named = Vec<(String, String)>;
 
-/// The write buffer's bytes of a key space that has kept these options.
+/// Returns the write buffer's size, in bytes, of a key space with these kept options.
 pub(crate) fn kept_buffer_bytes(kept: &Kept) -> usize {
     const NAME: &str = "write_buffer_bytes";
     let mut options = Options::new();
-    // What makes no sense is told where the key space is opened.
+    // An invalid value is reported when the key space is opened.
     kept.get(NAME).map(|text| options.set(NAME, text));
     options.write_buffer_bytes
 }
 
 impl Options {
-    /// The options of the default key space of the store in a folder, which has kept these.
+    /// Returns the options of the default key space of the store in a folder, with those that it
+    /// has kept.
     pub(crate) fn with_kept(&self, kept: &Kept, store: &Path) -> Result<Options> {
         let mut options = self.clone();
         if self.is_set(MERGE_OPERATOR) {
@@ -261,7 +264,8 @@ impl Options {
         Ok(options)
     }
 
-    /// The options of a key space that has kept these. This: those of the store in that folder.
+    /// Returns the options of a key space that has kept these. `self` are those of the store in the
+    /// folder.
     pub(crate) fn of_keyspace(
         &self,
         kept: &Kept,
@@ -275,7 +279,7 @@ impl Options {
         Ok(options)
     }
 
-    /// What is to be kept of what was set: names and texts that are not kept yet.
+    /// Returns the set options to keep: names and texts that are not kept yet.
     pub(crate) fn to_keep(&self, kept: &Kept) -> Result<Named> {
         let mut new = Vec::new();
         let is_tuned = self.lasting().any(|name| name == FILTER);
@@ -293,7 +297,7 @@ impl Options {
     }
 }
 
-/// An error of an option that nobody has set now.
+/// Turns an error of a kept option, which nobody has set now, into one that names the store.
 fn kept_by(store: &Path, error: Error) -> Error {
     let Error::Option { option, problem } = error else { return error };
     let problem = format!(

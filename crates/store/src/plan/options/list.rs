@@ -1,24 +1,25 @@
-//! Options as a list: each with its name, what it may be, and its text.
+//! The list of options: each with its name, its allowed values, and its text.
 //! ```text
 //! options! { /// help   name: type = default, limits if rule; ... }
 //!     -->  OptionValues   a field for each             Options::name(value)   a setter for each
 //!     -->  OptionInfo     name, kind, limits, help, and how its text is read and written
 //! ```
-//! Invariant: an option is said once; what its text gives can be written as that text.
+//! Invariant: each option is defined once. A value that was read from a text can be written as a
+//! text.
 
 use crate::plan::options::OptionValues;
 
-/// What is known of an option: for command lines and bindings, which make theirs of it.
+/// A description of an option, for command lines and bindings that offer it.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct OptionInfo {
-    /// Its name, as its field and its setter have it.
+    /// The option's name, which is also that of its field and its setter.
     pub name: &'static str,
-    /// What its text is: a number, true or false, a name, ...
+    /// The kind of its text: a number, a switch, a name, ...
     pub kind: &'static str,
-    /// What it may be.
+    /// Its allowed values.
     pub limits: &'static str,
-    /// What it does, in Markdown.
+    /// What the option does, in Markdown.
     pub help: &'static str,
     pub(super) holds: fn(&OptionValues) -> bool,
     pub(super) read: fn(&mut OptionValues, &str) -> Result<(), String>,
@@ -26,13 +27,13 @@ pub struct OptionInfo {
 }
 
 impl OptionInfo {
-    /// The text of its default.
+    /// Returns the text of its default.
     pub fn default_text(&self) -> String {
         (self.write)(&OptionValues::default())
     }
 }
 
-/// Defines the options, from a list of them.
+/// Defines the options from a list.
 macro_rules! options {
     ($($(#[doc = $doc:literal])+
         $name:ident: $type:ty $(, $given:ty)? = $default:expr, $limits:literal
@@ -45,9 +46,9 @@ macro_rules! options {
             $($(#[doc = $doc])+
             #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")]
             pub $name: $type,)+
-            /// Of guards with a filter for each table: what that is told beside its memory. (A
-            /// filter's bytes say how it was made: tables that there are keep theirs when this
-            /// changes.)
+            /// The parameters of the tables' filters besides memory, for guards with a filter for
+            /// each table. (A filter's bytes record how it was made, so existing tables keep their
+            /// filters when this changes.)
             pub filter: FilterTuning,
         }
 
@@ -68,7 +69,7 @@ macro_rules! options {
             })+
         }
 
-        /// All of them.
+        /// All options.
         const LIST: &[OptionInfo] = &[$(OptionInfo {
             name: stringify!($name),
             kind: <$type as OptionText>::KIND,

@@ -1,10 +1,10 @@
-//! The name that was meant.
+//! Finds the name that a mistyped word probably meant.
 
-/// The most letters that were typed wrong.
+/// The most mistyped letters.
 const WRONG_MAX: usize = 3;
 
-/// The first of the names that differ least from a word, in a third of its letters at most. None:
-/// all differ more.
+/// Returns the first of the names that differ least from a word, in at most a third of its letters.
+/// None: all names differ more.
 pub(super) fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     let most = WRONG_MAX.min(word.len() / 3);
     let differences = names.iter().map(|name| (difference(word.as_bytes(), name.as_bytes()), name));
@@ -12,7 +12,8 @@ pub(super) fn nearest<'a>(word: &str, names: &[&'a str]) -> Option<&'a str> {
     (near.0 <= most).then_some(*near.1)
 }
 
-/// The least number of bytes that must be put in, taken out or changed (Levenshtein's distance).
+/// Returns the least number of bytes that must be inserted, deleted or changed (Levenshtein
+/// distance).
 fn difference(one: &[u8], other: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (line, byte) in one.iter().enumerate() {

@@ -1,10 +1,10 @@
-//! Options for kinds of machines, from which one goes on.
+//! Presets: options for kinds of machines, as a starting point.
 //! ```text
 //! server         a machine for the store      more memory, half of the cores merge
 //! small-device   a phone, a sensor            a few MiB, few files
 //! many-stores    hundreds of them at once     a MiB each, few files
 //! ```
-//! Invariant: a preset sets nothing: it changes what options are as long as nobody sets them.
+//! Invariant: a preset sets nothing. It changes the values of options that nobody sets.
 
 use std::thread::available_parallelism;
 
@@ -13,13 +13,13 @@ use crate::error::{Error, Result};
 use crate::plan::background::Background;
 
 impl Options {
-    /// The names of presets.
+    /// The names of the presets.
     pub const PRESETS: [&'static str; 3] = ["server", "small-device", "many-stores"];
 
-    /// The preset of this name.
+    /// Returns the preset of this name.
     ///
     /// # Errors
-    /// `Option`: there is no such preset. Those that there are, are named.
+    /// `Option`: no preset has this name. The error lists those that exist.
     pub fn preset(name: &str) -> Result<Options> {
         match name {
             "server" => Ok(Options::server()),
@@ -33,8 +33,8 @@ impl Options {
         }
     }
 
-    /// For a machine that is there for the store: half of its cores merge; 128 MiB of new entries,
-    /// 1 GiB of blocks in memory.
+    /// For a machine dedicated to the store: half of its cores merge, 128 MiB of new entries, 1 GiB
+    /// of cached blocks.
     pub fn server() -> Options {
         let cores = available_parallelism().map_or(2, usize::from);
         Options::of(OptionValues {
@@ -45,8 +45,8 @@ impl Options {
         })
     }
 
-    /// For a device with little memory and disk: at most some 20 MiB while it writes, files of
-    /// 8 MiB, 64 of them open.
+    /// For a device with little memory and disk: at most some 20 MiB while it writes, tables of 8
+    /// MiB, 64 of them open.
     pub fn small_device() -> Options {
         Options::of(OptionValues {
             write_buffer_bytes: 2 << 20,
@@ -59,8 +59,8 @@ impl Options {
         })
     }
 
-    /// For hundreds of stores in one process: 1 MiB of new entries and 1 MiB of blocks each, 16
-    /// open files.
+    /// For hundreds of stores in one process: 1 MiB of new entries, 1 MiB of cached blocks and 16
+    /// open files each.
     pub fn many_stores() -> Options {
         Options::of(OptionValues {
             write_buffer_bytes: 1 << 20,

@@ -1,4 +1,4 @@
-//! Options by name, text and preset.
+//! Tests of options by name, text and preset.
 
 use super::*;
 

@@ -1,9 +1,9 @@
-//! Values of options as text.
+//! The text form of option values.
 //! ```text
 //! numbers  12, 0.5, 64MiB     switches  true, false     optional ones  auto, or the value
 //! names    grf, leveling, io_uring, ...                 direct  none, all, reads,merges
 //! ```
-//! Invariant: what is written is read as the same value.
+//! Invariant: a written text is read as the same value.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -20,22 +20,22 @@ use crate::storage::io_mode::{DirectIo, Overlap};
 
 /// A value that has a text.
 pub(super) trait OptionText: Sized {
-    /// What the text is.
+    /// The kind of the text.
     const KIND: &'static str;
 
-    /// The value of a text, or what would be right.
+    /// Reads a value from its text. The error says what is allowed.
     fn read(text: &str) -> Result<Self, String>;
 
-    /// The text of the value.
+    /// Returns the text of the value.
     fn text(&self) -> String;
 }
 
-/// Units of numbers, the largest first.
+/// Units of numbers, largest first.
 const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-/// Numbers from here on are written with a unit.
+/// From here on, numbers are written with a unit.
 const WITH_UNIT: u64 = 1 << 16;
 
-/// A number like 4096, 64KiB, 32MiB or 1GiB. The error says so.
+/// Parses a number like 4096, 64KiB, 32MiB or 1GiB. The error gives these examples.
 pub fn whole_number(text: &str) -> Result<u64, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -120,7 +120,7 @@ impl OptionText for bool {
     }
 }
 
-/// The text of an option that is not set.
+/// The text of an option without a value.
 const AUTO: &str = "auto";
 
 impl<T: OptionText> OptionText for Option<T> {
@@ -135,7 +135,7 @@ impl<T: OptionText> OptionText for Option<T> {
     }
 }
 
-/// A value whose text its type reads.
+/// Reads a value whose type parses its own text.
 fn named<T: FromStr<Err = String> + Display>(text: &str) -> Result<T, String> {
     text.parse()
 }

@@ -1,9 +1,10 @@
-//! Merges on layouts alone that are begun and ended in any order: no keys, a table is a run.
+//! Merges on layouts alone, begun and ended in any order. There are no keys; a table is a run.
 //! ```text
-//! flush, begin, end (any of those that are open), flush, ... -> all ended -> in shape, as if there
+//! flush, begin, end (any open merge), flush, ... -> all ended -> in shape, as if there
 //!                                                               had been one at a time
 //! ```
-//! Invariant of every step: spans descend and are disjoint, levels ascend, no run is claimed twice.
+//! Invariants of every step: spans descend and are disjoint, levels ascend, no run is claimed
+//! twice.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -14,12 +15,12 @@ use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, RunRecord};
 use crate::plan::policy::Policy;
 
-/// A tree of layouts, and its open merges.
+/// A tree as a layout, with its open merges.
 struct Tree {
     layout: Layout,
     options: Options,
     open: Vec<Arc<MergeJob>>,
-    /// The most that were open at once.
+    /// The most merges that were open at once.
     most_open: usize,
 }
 
@@ -53,7 +54,7 @@ impl Tree {
         pick(&self.layout, &self.open, &self.options, false)
     }
 
-    /// False: none is due.
+    /// Begins the merge that is due. False: none is due.
     fn begin(&mut self) -> bool {
         let Some(job) = self.next() else { return false };
         assert!(!self.open.iter().any(|claim| claim.shares_a_run(&job)), "claimed twice");
@@ -85,7 +86,7 @@ impl Tree {
         self.apply(Edit { removed, added, ..Edit::default() });
     }
 
-    /// One merge after the other, until none is due.
+    /// Runs one merge after the other, until none is due.
     fn wait_idle(&mut self) {
         for merges in 0.. {
             while !self.open.is_empty() {
@@ -104,7 +105,7 @@ enum Event {
     Flush,
     Begin,
     End(usize),
-    /// What is open is forgotten, as by a crash.
+    /// Forgets the open merges, as a crash does.
     Crash,
 }
 
@@ -124,7 +125,7 @@ fn policies() -> impl Strategy<Value = (Policy, u32)> {
 }
 
 proptest! {
-    // DESIGN 2, rule 1: a merge takes a contiguous stretch and its output takes that place,
+    // docs/design/merges.md: a merge takes contiguous runs, and its output takes their place,
     // whatever else is open.
     #[test]
     fn merges_that_end_in_any_order_keep_runs_in_order_of_age(
@@ -151,8 +152,8 @@ proptest! {
     }
 }
 
-// As long as the last level stays as it is: when that is merged, its number follows from what was
-// flushed by then.
+// This holds as long as the last level stays the same. When the last level is merged, its number
+// follows from what was flushed by then.
 #[test]
 fn merges_beside_each_other_make_the_same_tree() {
     for name in Policy::NAMES {
@@ -165,8 +166,8 @@ fn merges_beside_each_other_make_the_same_tree() {
             one.flush();
             one.wait_idle();
             many.flush();
-            // Merges of the newest runs may be waiting meanwhile: those that are open end from new
-            // to old.
+            // Merges of the newest runs may be waiting meanwhile: the open merges end from new to
+            // old.
             while many.begin() {}
             if count % 7 == 6 {
                 while let Some(newest) = many.open.len().checked_sub(1) {
@@ -189,7 +190,7 @@ fn newer_runs_merge_beside_a_merge_into_the_last_level() {
     tree.flush();
     assert!(tree.begin());
     assert_eq!(tree.open[0].target, Target::Last);
-    // The next carries, and not one that would be another run of the last level.
+    // The next carries, not a merge that would add another run to the last level.
     (0..16).for_each(|_| {
         tree.flush();
         tree.begin();

@@ -1,8 +1,8 @@
-//! The schedule on layouts alone: no keys, a table is a run.
+//! The schedule on layouts alone. There are no keys; a table is a run.
 //! ```text
-//! flush -> layout -> pick -> merge -> ... -> None: compare with digits of the number of flushes
+//! flush -> layout -> pick -> merge -> ... -> None: compare with the digits of the flush count
 //! ```
-//! Invariant of every step: spans descend, levels ascend, and a merge takes neighbours.
+//! Invariants of every step: spans descend, levels ascend, and a merge takes neighbours.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,8 +13,8 @@ use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, TableRecord};
 use crate::plan::policy::Policy;
 
-/// A tree of layouts, where `kept` of 8 entries outlive a merge into the oldest run, and
-/// `kept_inner` another one.
+/// A tree as a layout. Of 8 entries, `kept` outlive a merge into the oldest run, and `kept_inner`
+/// outlive any other merge.
 struct Tree {
     layout: Layout,
     policy: Policy,
@@ -51,7 +51,7 @@ impl Tree {
         self.layout.check_ages();
     }
 
-    /// A flush, and all merges that are then due.
+    /// Flushes, and does all merges that are then due.
     fn flush(&mut self) {
         self.add(0, 1, 8);
         self.wait_idle();
@@ -148,7 +148,7 @@ fn a_tree_has_as_many_levelled_levels_as_its_policy_says() {
     }
 }
 
-#[test] // GRF paper, section 4.2 and DESIGN 2: the shape is the number of flushes in base T.
+#[test] // GRF paper, section 4.2: the shape is the number of flushes in base T.
 fn the_shape_is_an_odometer_of_flushes() {
     for (count, shape) in (1u64..).zip(&shapes(10, 2345)) {
         let digits = format!("{count}").len();
@@ -161,8 +161,8 @@ fn the_shape_is_an_odometer_of_flushes() {
     }
 }
 
-// GRF paper, section 5, generalizations 3 and 4: units are digits, whatever the run limits, in a
-// radix for each level.
+// GRF paper, section 5, generalizations 3 and 4: units are digits, in a radix for each level,
+// whatever the run limits are.
 #[test]
 fn units_are_an_odometer_under_every_policy() {
     let custom = |inner_runs: &[u32], last_runs| {
@@ -189,7 +189,7 @@ fn units_are_an_odometer_under_every_policy() {
 }
 
 // With Z between 1 and T - 1, the last level's runs are merged when they exceed Z, not when their
-// units are T.
+// units reach T.
 #[test]
 fn a_last_level_of_a_few_runs_grows_a_little_beyond_its_units() {
     let (last_runs, size_ratio) = (4, 10);
@@ -220,7 +220,7 @@ fn figure_7_the_last_flush_of_a_round() {
     assert_eq!(shapes[127], [0, 0, 0, 1]);
 }
 
-// Dostoevsky, as Chucky's section 2 tells it: K runs in each inner level, Z in the last one.
+// Dostoevsky, as described in Chucky's section 2: K runs in each inner level, Z in the last one.
 #[test]
 fn presets_have_the_shapes_of_their_names() {
     let shape = |name: &str, flushes: usize| {
@@ -288,15 +288,14 @@ fn levels_that_stay_small_wait_for_more_merges() {
     assert!((17..=2 * 16).contains(&some) && (17..=2 * 16).contains(&most), "{some}, {most}");
 }
 
-// The level of the last run follows its entries: a deeper one appears, or goes, and nothing is
-// written for it.
+// The level of the last run follows its entries: a deeper level appears or goes without a write.
 #[test]
 fn the_number_of_levels_follows_the_data() {
     for name in Policy::NAMES {
         let mut tree = Tree::new(Policy::named(name).expect("a preset"), 4);
         (0..300).for_each(|_| tree.flush());
         assert_eq!(tree.layout.level_count(), 5, "{name}");
-        // From now on, merges into the oldest run drop most of it.
+        // From now on, merges into the oldest run drop most of its entries.
         tree.kept = 1;
         (0..2000).for_each(|_| tree.flush());
         assert!(tree.layout.level_count() < 5, "{name}: {:?}", tree.layout.shape());
@@ -315,7 +314,7 @@ fn policies() -> impl Strategy<Value = (Policy, u32)> {
     (policy, 2..7u32)
 }
 
-/// Runs as some other policy may have left them, newest first: level, flushes, entries of each.
+/// Runs as another policy may have left them, newest first: level, flushes and entries of each.
 fn left_over() -> impl Strategy<Value = Vec<(usize, u64, u64)>> {
     let run = (0..4usize, prop_oneof![Just(1u64), 1..40u64], 1..400u64);
     vec(run, 0..24).prop_map(|mut runs| {
@@ -325,7 +324,7 @@ fn left_over() -> impl Strategy<Value = Vec<(usize, u64, u64)>> {
 }
 
 proptest! {
-    #[test] // DESIGN 5: a store may be opened with another policy at any time, and moves there.
+    #[test] // A store may be opened with another policy at any time, and adopts it as it merges.
     fn every_policy_brings_every_layout_into_shape(
         left in left_over(),
         (policy, size_ratio) in policies(),
@@ -338,8 +337,8 @@ proptest! {
         let left_below = tree.layout.next_file;
         let merges = tree.wait_idle();
         prop_assert!(merges <= left.len() + 4, "{merges} merges of {} runs", left.len());
-        // Until all has been merged once: a merge of all leaves the newest runs of level 0 as they
-        // are.
+        // The shape is exact only after everything was merged once: a merge of all leaves the
+        // newest runs of level 0 as they are.
         let is_done = |tree: &Tree| {
             let is_left = |run: &RunRecord| run.id < left_below;
             tree.merges_of_all > 0 && !tree.layout.runs.iter().any(is_left)

@@ -12,7 +12,7 @@ use crate::plan::policy::Policy;
 const DIVISION: Division =
     Division { granularity: Granularity::Partial, partition_bytes: 400, table_bytes: 100 };
 
-/// The table with these keys, entries and bytes, in a run of its level's number and 10.
+/// A table with these keys, entries and bytes, in the run numbered 10 + its level.
 fn piece(file: u64, level: usize, keys: (&str, &str), entries: u64) -> TableRecord {
     let lo = 20 - 5 * level as u64;
     let of_level = table(file, 10 + level as u64, level, lo, lo + 4);
@@ -89,13 +89,13 @@ fn the_table_that_meets_least_for_its_bytes_goes_down() {
         let tables = below().chain(level_1(entries)).collect();
         picked(&layout(tables, &["e", "i"])).expect("more than 120 entries")
     };
-    // Nothing lies below the third.
+    // Nothing lies below the third table.
     let moved = job([80, 80, 10]);
     assert_eq!((&moved.range, &moved.moved), (&bounds("m", "s"), &bounds("m", "s")));
     assert_eq!((moved.inputs, moved.target), (vec![11, 12], Target::Inner(2)));
     assert!(moved.joins && moved.progress.is_none());
-    // Without it: both meet two tables, and the larger one is better. What it meets is rewritten
-    // whole.
+    // Without it: the other two each overlap two tables, and the larger one is better. The tables
+    // that it overlaps are rewritten whole.
     let two = |first, second| {
         let tables = below().chain(level_1([first, second, 1]).into_iter().take(2)).collect();
         let job = picked(&layout(tables, &["e", "i"])).expect("more than 120 entries");
@@ -123,7 +123,7 @@ fn what_goes_into_the_last_level_rewrites_whole_partitions() {
     let one = job(&["e", "i"]);
     assert_eq!((one.inputs, one.target), (vec![12, 13], Target::Last));
     assert_eq!((one.range, one.moved), (bounds("e", "i"), bounds("f", "h")));
-    // Partitions of more tables, as another granularity has left them.
+    // Partitions of several tables, as another granularity leaves them.
     let (all, rest) = (job(&[]), KeyBounds { from: "e".into(), to: None });
     assert_eq!((all.range, all.moved), (KeyBounds::all(), bounds("b", "f")));
     assert_eq!(job(&["e"]).range, rest);

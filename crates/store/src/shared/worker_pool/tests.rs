@@ -1,4 +1,4 @@
-//! Tests of the pool, with clients that say what is to come next.
+//! Tests of the pool, with clients whose next results are given.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::cost::steps_of;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// A client with a list of what its pieces of work come to; then it has none.
+/// A client with a list of the results of its pieces of work. After these it has no work.
 #[derive(Default)]
 struct Scripted {
     nexts: Mutex<VecDeque<Step>>,
@@ -19,7 +19,7 @@ struct Scripted {
 enum Step {
     Next(Next),
     Panic,
-    /// Waits until the test says so.
+    /// Waits until the test allows it.
     Wait(Arc<Gate>),
 }
 
@@ -167,7 +167,7 @@ fn work_is_due_again_after_its_time_without_a_call() {
     place.leave();
 }
 
-/// A time that no clock can tell.
+/// A time that no clock can show.
 #[test]
 fn what_is_never_due_is_done_when_it_is_called() {
     let pool = pool();
@@ -229,7 +229,7 @@ fn the_sooner_time_counts() {
     assert_eq!(Next::Now.at_latest(Some(one)), Next::Now);
 }
 
-/// Stores without work, and no threads.
+/// Makes stores without work, and no threads.
 fn idle(count: u64) -> State {
     let mut state = State::default();
     for id in 1..=count {
@@ -242,7 +242,7 @@ fn idle(count: u64) -> State {
     state
 }
 
-#[test] // Each look went over all of them.
+#[test] // Once, each look went over all stores.
 fn stores_without_work_cost_nothing() {
     const FLUSH: WorkKind = WorkKind::Flush;
     for count in [10, 1000] {

@@ -1,29 +1,29 @@
-//! Whose turn it is: the clients with a task of one kind that a thread may take.
+//! The order in which clients take turns: those with a task of one kind that a thread may take.
 //! ```text
-//! ready   2  5  9        called, or their time is over     next: from the turn on, and round
-//! timed   (10:00, 3) (10:07, 5)                            their time is to come
+//! ready   2  5  9        called, or their time came        next: from the turn on, cyclically
+//! timed   (10:00, 3) (10:07, 5)                            their time is still to come
 //! ```
-//! Invariant: a client that is in neither list is not looked at.
+//! Invariant: a client in neither list is not looked at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use crate::cost::step;
 
-/// The clients that may have their turn, by number.
+/// The clients that may have a turn, by number.
 #[derive(Default)]
 pub(super) struct Turns {
     ready: BTreeSet<u64>,
     timed: BTreeSet<(Instant, u64)>,
-    /// The times of those that are in `timed`.
+    /// The times of the clients in `timed`.
     times: BTreeMap<u64, Instant>,
-    /// The client that has its turn, or the first behind it.
+    /// The number from which on the next turn is given.
     turn: u64,
 }
 
 impl Turns {
-    /// The client that has its turn, or the first behind it, among those that are ready. The next
-    /// turn is that of the one behind it.
+    /// Returns the first ready client from the turn on, cyclically. The turn moves to the client
+    /// after it.
     pub(super) fn next(&mut self, now: Instant) -> Option<u64> {
         while let Some(&(due, id)) = self.timed.first().filter(|(due, _)| *due <= now) {
             step();
@@ -37,12 +37,12 @@ impl Turns {
         Some(id)
     }
 
-    /// When the first one is ready of those whose time is to come.
+    /// Returns the time when the first client in `timed` becomes ready.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.timed.first().map(|(due, _)| *due)
     }
 
-    /// A client is ready or not, and will be at a time. (One that is ready needs no time.)
+    /// Sets whether a client is ready, and when it will be. (A ready client needs no time.)
     pub(super) fn set(&mut self, id: u64, (is_ready, due): (bool, Option<Instant>)) {
         let due = due.filter(|_| !is_ready);
         let before = match due {

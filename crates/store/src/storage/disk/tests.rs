@@ -1,5 +1,5 @@
-//! What a store asks of any storage: of the disk, with and without direct files, and of the
-//! simulated disk.
+//! What a store requires of any storage: checked for the disk, with and without direct I/O, and for
+//! the simulated disk.
 
 use super::*;
 use crate::storage::io_mode::{Access, Overlap};
@@ -61,7 +61,7 @@ fn names_lead_nowhere_else(folder: &dyn Folder) {
     }
 }
 
-/// What a store asks of any storage; the simulated disk is held to the same.
+/// What a store requires of any storage. The simulated disk must behave the same.
 fn long_parts_are_read(folder: &dyn Folder) {
     let bytes: Vec<u8> = (0..700_001_u32).map(|at| (at / 251) as u8).collect();
     let mut file = folder.create("long").unwrap();
@@ -123,7 +123,7 @@ fn the_disk_behaves_like_a_disk() {
 
 const DIRECT: Access = Access { direct: true, overlap: Overlap::Ring, mapped: false };
 
-/// A disk whose files are all direct, as far as they can be.
+/// A disk whose files all use direct I/O where possible.
 struct Direct;
 
 struct DirectFolder(Arc<dyn Folder>);

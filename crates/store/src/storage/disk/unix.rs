@@ -6,8 +6,8 @@
 //! lock     flock      of the lock file and of the folder itself
 //! sync     fsync; F_FULLFSYNC on macOS, where fsync stops at the cache of the drive
 //! ```
-//! Invariants: no call here leaves the folder, whatever names, links and folders others move about.
-//! A new file gives others no more rights than its folder does. Requires: names were checked.
+//! Invariants: no call here leaves the folder, whatever names, links and folders others move. A new
+//! file gives others no more rights than its folder does. Requires: names were checked.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -24,9 +24,9 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::storage::traits::{not_regular, with_room};
 
-/// The rights of a file's owner: the store must be able to read what it wrote.
+/// The owner's rights on a file: the store must be able to read what it wrote.
 const OWNER_BITS: RawMode = 0o600;
-/// The rights of others on a file, at most.
+/// The most rights of others on a file.
 const OTHERS_BITS: RawMode = 0o066;
 
 /// The flags that an open file keeps.
@@ -47,7 +47,7 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::
     file.read_exact_at(buffer, offset)
 }
 
-/// So many bytes from `offset` on. Errors as those of `read_exact_at`.
+/// Returns `len` bytes from `offset` on. The errors are those of `read_exact_at`.
 pub(crate) fn read_to_vec(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = with_room(len)?;
     while bytes.len() < len {
@@ -58,7 +58,7 @@ pub(crate) fn read_to_vec(file: &File, offset: u64, len: usize) -> io::Result<Ve
             Err(error) => return Err(error.into()),
         }
     }
-    // There may be more room than was asked for.
+    // The buffer may have more room than requested.
     bytes.truncate(len);
     Ok(bytes)
 }
@@ -67,12 +67,12 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
     file.write_all_at(bytes, offset)
 }
 
-/// Whether a name leads to a file. (What cannot be told is as if one did.)
+/// Whether a name leads to the file. If that is unknown, the answer is yes.
 pub(crate) fn has_name(file: &File) -> bool {
     fstat(file).map_or(true, |about| about.st_nlink > 0)
 }
 
-/// The first range of data in a file from `from` on.
+/// Returns the first range of data in a file from `from` on.
 pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     let end = file.metadata()?.len();
     let start = match seek(file, SeekFrom::Data(from)) {
@@ -86,7 +86,7 @@ pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>
     Ok((start < end).then_some(start..end))
 }
 
-/// How many files this process may have open.
+/// Returns how many files this process may have open.
 pub(crate) fn open_files_max() -> u64 {
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
@@ -113,13 +113,13 @@ impl Dir {
 
     /// Creates a file. `AlreadyExists`: the name is taken.
     pub(crate) fn create(&self, name: &str) -> io::Result<File> {
-        // Who writes through memory must be able to read.
+        // Writing through mapped memory requires reading, too.
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         self.open_regular(name, flags, self.mode_of_files()?)
     }
 
-    /// Opens a file that exists for direct transfers, with the alignment that they need. None: they
-    /// are impossible.
+    /// Opens an existing file for direct I/O, with the alignment that it needs. None: direct I/O is
+    /// impossible.
     #[cfg(target_os = "linux")]
     pub(crate) fn open_direct(
         &self,
@@ -150,7 +150,7 @@ impl Dir {
         Ok(File::from(file))
     }
 
-    /// Turns the error of a system call into plain words if the name is that of no regular file.
+    /// Explains the error of a system call if the name belongs to no regular file.
     fn explain(&self, name: &str, error: Errno) -> io::Error {
         let is_of_kinds = matches!(
             error,
@@ -168,13 +168,13 @@ impl Dir {
         Ok(statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// The rights of new files. The process's umask limits them further.
+    /// Returns the rights of new files. The process's umask limits them further.
     fn mode_of_files(&self) -> io::Result<Mode> {
         let of_folder = fstat(&self.0)?.st_mode as RawMode;
         Ok(Mode::from_raw_mode(OWNER_BITS | (of_folder & OTHERS_BITS)))
     }
 
-    /// The names of the files and folders in it.
+    /// Returns the names of the files and folders in it.
     pub(crate) fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Names::read_from(&self.0)? {
@@ -229,8 +229,8 @@ impl Dir {
         }
     }
 
-    /// Locks the folder too, because the lock file may be removed while it is locked. None: the
-    /// file system cannot lock folders.
+    /// Locks the folder, too, since the lock file may be removed while it is locked. None: the file
+    /// system cannot lock folders.
     fn lock_itself(&self) -> io::Result<Option<File>> {
         // Opened again, since a lock is held until all copies of a descriptor are closed.
         let itself = Dir::open_at(self.0.as_fd(), Path::new("."), OFlags::empty())?;
@@ -241,20 +241,20 @@ impl Dir {
         }
     }
 
-    /// Whether this name still belongs to the file.
+    /// Whether this name still leads to the file.
     fn has(&self, name: &str, file: &File) -> io::Result<bool> {
         let (own, named) = (fstat(file)?, self.stat(name));
         Ok(named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)))
     }
 
-    /// The number of bytes that can still be written in it.
+    /// Returns the number of bytes that can still be written in it.
     pub(crate) fn free_space(&self) -> io::Result<u64> {
         let stat = fstatvfs(&self.0)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 }
 
-/// Fails, and says what it is, unless it is a regular file.
+/// Fails unless it is a regular file. The error says what it is.
 fn require_regular(stat: &Stat) -> io::Result<()> {
     let what = match FileType::from_raw_mode(stat.st_mode as RawMode) {
         FileType::RegularFile => return Ok(()),

@@ -1,10 +1,10 @@
-//! Files of Windows, each reached by the whole path of its folder, which nobody can move meanwhile.
+//! Files on Windows, reached by the whole path of their folder, which nobody can move meanwhile.
 //! ```text
-//! folder   an open handle that does not share its deletion: it is neither renamed nor removed
-//! path     \\?\C:\...  found once, without links: no name in it has a second meaning
+//! folder   an open handle that denies deletion: the folder can be neither renamed nor removed
+//! path     \\?\C:\...  resolved once, without links: no name in it has a second meaning
 //! open     a reparse point is opened itself, and refused
-//! lock     LockFileEx, on a file whose deletion is not shared: it keeps its name
-//! sync     FlushFileBuffers; of a folder too, through a handle that may write
+//! lock     LockFileEx, on a file whose deletion is denied: it keeps its name
+//! sync     FlushFileBuffers; for folders, too, through a handle with write access
 //! ```
 //! Invariants: no call here leaves the folder. A file can be renamed and removed while it is open.
 //! Requires: names were checked.
@@ -25,19 +25,19 @@ const FILE_FLAG_BACKUP_SEMANTICS: u32 = 0x0200_0000;
 const FILE_FLAG_OPEN_REPARSE_POINT: u32 = 0x0020_0000;
 const FILE_ATTRIBUTE_REPARSE_POINT: u32 = 0x400;
 
-/// So many handles a process may have, says the documentation of Windows.
+/// The most handles of a process, according to the Windows documentation.
 const HANDLES_MAX: u64 = 1 << 24;
 
 pub(crate) fn descriptor(file: &File) -> BorrowedHandle<'_> {
     file.as_handle()
 }
 
-/// It also moves the file's own position, which nothing here uses in a file that is read.
+/// Also moves the file's own position, which nothing here uses for files that are read.
 pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     file.seek_read(buffer, offset)
 }
 
-/// An open file whose name is gone cannot be told from others cheaply.
+/// Always yes: on Windows, an open file without a name is not cheap to recognize.
 pub(crate) fn has_name(_file: &File) -> bool {
     true
 }
@@ -68,14 +68,14 @@ pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result
     Ok(())
 }
 
-/// The first range of data in a file from `from` on. Files have no holes unless a program asks for
-/// them by name, so everything is data.
+/// Returns the first range of data in a file from `from` on. Files have no holes unless a program
+/// requests them, so everything is data.
 pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     let end = file.metadata()?.len();
     Ok((from < end).then_some(from..end))
 }
 
-/// How many files this process may have open.
+/// Returns how many files this process may have open.
 pub(crate) fn open_files_max() -> u64 {
     HANDLES_MAX
 }
@@ -83,7 +83,7 @@ pub(crate) fn open_files_max() -> u64 {
 /// An open folder.
 pub(crate) struct Dir {
     path: PathBuf,
-    /// Keeps the folder where it is.
+    /// Keeps anyone from moving the folder.
     _pinned: File,
 }
 
@@ -94,7 +94,7 @@ impl Dir {
         Dir::pin(fs::canonicalize(dir)?)
     }
 
-    /// Opens a folder, and no link to one.
+    /// Opens a folder, but not a link to one.
     fn pin(path: PathBuf) -> io::Result<Dir> {
         let pinned = File::options()
             .read(true)
@@ -118,7 +118,7 @@ impl Dir {
         self.open_regular(name, File::options().write(true).create_new(true))
     }
 
-    /// None: direct transfers are impossible.
+    /// None: direct I/O is impossible.
     pub(crate) fn open_direct(&self, _: &str, _: bool) -> io::Result<Option<(File, usize)>> {
         Ok(None)
     }
@@ -126,7 +126,7 @@ impl Dir {
     fn open_regular(&self, name: &str, options: &mut OpenOptions) -> io::Result<File> {
         let path = self.path.join(name);
         let opened = options.custom_flags(FILE_FLAG_OPEN_REPARSE_POINT).open(&path);
-        // A folder is said to be forbidden.
+        // The system reports a folder as a lack of permission.
         let refused = |error: io::Error| match fs::symlink_metadata(&path) {
             Ok(found) if error.kind() == ErrorKind::PermissionDenied => {
                 require_regular(&found).err().unwrap_or(error)
@@ -138,7 +138,7 @@ impl Dir {
         Ok(file)
     }
 
-    /// The names of the files and folders in it.
+    /// Returns the names of the files and folders in it.
     pub(crate) fn list(&self) -> io::Result<Vec<String>> {
         let entries = fs::read_dir(&self.path)?;
         entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
@@ -184,7 +184,7 @@ impl Dir {
         Ok(Held(file))
     }
 
-    /// The number of bytes that can still be written in it.
+    /// Returns the number of bytes that can still be written in it.
     pub(crate) fn free_space(&self) -> io::Result<u64> {
         fs4::available_space(&self.path)
     }
@@ -194,7 +194,7 @@ fn is_link(found: &Metadata) -> bool {
     found.file_attributes() & FILE_ATTRIBUTE_REPARSE_POINT != 0
 }
 
-/// Fails, and says what it is, unless it is a regular file.
+/// Fails unless it is a regular file. The error says what it is.
 fn require_regular(found: &Metadata) -> io::Result<()> {
     if is_link(found) {
         return Err(not_regular("a link"));

@@ -1,5 +1,5 @@
-//! Direct files beside the same bytes in memory: odd places, ends of files, file systems that
-//! cannot.
+//! Direct files compared with the same bytes in memory: odd offsets, ends of files, file systems
+//! without direct I/O.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::storage::disk_folder::DiskFolder;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::traits::Folder;
 
-/// A folder on a file system that can do direct transfers; None: this machine has none at hand.
+/// Returns a folder on a file system with direct I/O. None: this machine has none.
 fn folder() -> Option<tempfile::TempDir> {
     let roots = [Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf(), std::env::temp_dir()];
     let folders = roots.iter().filter_map(|root| tempfile::tempdir_in(root).ok());
@@ -23,7 +23,7 @@ fn opened(folder: &tempfile::TempDir) -> DiskFolder {
     DiskFolder::open_path(folder.path()).unwrap()
 }
 
-/// A new file that is written directly. Requires: the file system can do it.
+/// Makes a new file that is written directly. Requires: the file system can do it.
 fn direct_writer(files: &DiskFolder, behind: bool) -> DirectWriter {
     let buffered = files.create_file("file").unwrap();
     let direct = files.open_direct("file", DIRECT, true).unwrap().expect("can be direct");
@@ -162,7 +162,7 @@ fn a_writer_may_be_dropped_while_a_chunk_is_written() {
         writer.append(&bytes(CHUNK_BYTES)).unwrap();
         let file = Arc::downgrade(&writer.direct);
         drop(writer);
-        // The thread has the file until it is done with it.
+        // The thread holds the file until it is done.
         while file.strong_count() > 0 {
             std::thread::yield_now();
         }

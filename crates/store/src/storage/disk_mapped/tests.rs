@@ -1,4 +1,4 @@
-//! What is written through memory is in the file as what is written by calls.
+//! A file written through memory has the same bytes as one written by system calls.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ fn created(path: &Path) -> MappedAppender {
     MappedAppender::new(file.expect("creates"))
 }
 
-/// The twin: all of it by calls.
+/// The twin, which is written only by system calls.
 fn by_calls(path: &Path) -> MappedAppender {
     let mut file = created(path);
     file.can_map = false;
@@ -69,7 +69,7 @@ fn small_pieces_are_mapped_where_the_file_system_allows_it() {
     assert_eq!(fs::metadata(&path).expect("is there").len(), 5 + PIECE_MAX as u64 + 1 + 5);
 }
 
-// A forked child has a copy of the appender; its end must not cut what the parent goes on with.
+// A forked child has a copy of the appender. Dropping it must not cut what the parent appends.
 #[test]
 fn another_process_cuts_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -91,7 +91,7 @@ fn what_cannot_be_mapped_is_written_by_calls_from_then_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("log");
     fs::write(&path, b"").expect("creates");
-    // A shared mapping that is written needs a file that is read, too.
+    // A writable shared mapping also needs a readable file.
     let file = OpenOptions::new().write(true).open(&path).expect("opens");
     let mut file = MappedAppender::new(file);
     for _ in 0..3 {

@@ -2,7 +2,7 @@
 //! ```text
 //! before   [ synced | a b c d e f ]
 //! after    [ synced | a b c           cut at any byte
-//!          [ synced | a b c 0 0       and zeros, or rubbish, behind
+//!          [ synced | a b c 0 0       then zeros, or garbage
 //!          [ synced | a 0 c 0 e f     or holes: later sectors were written before earlier ones
 //! ```
 //! Invariants: synced data survives. The same disk and the same seed give the same result.
@@ -20,7 +20,7 @@ const SECTOR_BYTES: [usize; 3] = [64, 512, 4096];
 pub(super) enum Fate {
     Lost,
     Drawn(Random),
-    /// It stays, and is still unsynced: only the process has ended.
+    /// Everything stays, and is still unsynced: only the process has ended.
     Kept,
 }
 
@@ -36,13 +36,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`. Requires: bound > 0.
+    /// Returns a number below `bound`. Requires: bound > 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 }
 
-/// The disk after a crash, without its locks and faults.
+/// Returns the disk after a crash, without its locks and faults.
 pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
     let mut names_synced = state.names_synced.clone();
     let mut dirs = state.dirs.clone();
@@ -56,7 +56,7 @@ pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
             dirs.retain(|dir| state.dirs_synced.contains(dir) || random.below(2) == 0);
         }
     }
-    // The content of a lost folder is lost too.
+    // The content of a lost folder is lost, too.
     let reachable =
         |path: &Path| path.ancestors().skip(1).all(|dir| is_root(dir) || dirs.contains(dir));
     let dirs: BTreeSet<PathBuf> = dirs.iter().filter(|dir| reachable(dir)).cloned().collect();
@@ -73,7 +73,7 @@ pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
     MemoryState { dirs, dirs_synced, names, names_synced, changes, ..rest }
 }
 
-/// The changes of names that survive a crash: all, none, those up to a point, or any.
+/// Returns the changes of names that survive a crash: all, none, those up to a point, or any.
 fn surviving<'a>(changes: &'a [NameChange], random: &mut Random) -> Vec<&'a NameChange> {
     let cut = random.below(changes.len() + 1);
     match random.below(4) {

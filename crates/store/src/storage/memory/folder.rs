@@ -23,7 +23,7 @@ impl MemoryFolder {
         Ok(self.dir.join(name))
     }
 
-    /// Counts an operation in it, and fails if this one is to fail.
+    /// Counts an operation in the folder, and fails if it is supposed to.
     fn step(&self, needs_space: bool) -> io::Result<MutexGuard<'_, MemoryState>> {
         let mut state = self.disk.state();
         state.step(needs_space)?;
@@ -63,7 +63,7 @@ impl Folder for MemoryFolder {
         Ok(Arc::new(MemoryReader { file, counted: self.disk.counted(&mut state)? }))
     }
 
-    /// Reads complete in any order, which the number of operations so far decides.
+    /// Reads complete in an order that follows from the number of operations so far.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
         let mut random = Random(self.disk.operations());
         Box::new(OneByOne::choosing(move |count| random.below(count)))

@@ -1,9 +1,9 @@
-//! Tests of open files: over a simulated disk, which counts handles.
+//! Tests of open files, over a simulated disk that counts handles.
 
 use super::*;
 use crate::storage::memory::Memory;
 
-/// A disk with files of a byte each, their numbers, and those files.
+/// Makes a disk with files of one byte, their numbers, and opens these files.
 fn files(count: u8, max: usize) -> (Memory, Arc<OpenFiles>, Vec<Arc<dyn ReadAt>>) {
     let disk = Memory::new();
     (0..count).for_each(|number| disk.put_file(format!("db/{number}"), [number]));
@@ -30,8 +30,7 @@ fn no_more_are_open_than_may_be_and_what_is_read_often_stays_open() {
         let (handles, stats) = (disk.handles(), open.stats());
         assert_eq!((handles.open, handles.most), (max, max));
         assert_eq!((stats.open, stats.max), (max as u64, max as u64));
-        // The others take turns, where there are too many. The first one is opened again once,
-        // perhaps.
+        // The others take turns if there are too many. The first one may be reopened once.
         let most = if max == 10 { 0 } else { rounds * 9 + 1 };
         assert!(stats.reopened <= most, "{max}: {stats:?}");
         drop(list);
@@ -47,8 +46,8 @@ fn one_handle_is_enough() {
     assert_eq!(disk.handles().most, 1);
 }
 
-// A waiting thread was told of files that were closed alone, not of one that was read no more: each
-// wait took its whole time.
+// Once, a waiting thread was notified only of closed files, not of files that were no longer read.
+// So each wait took its full time.
 #[test]
 fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
     let told_in_time = |_: &u32| {
@@ -76,7 +75,7 @@ fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
         });
         disk.handles().most == 1
     };
-    // Now and then a busy machine takes as long as one waits.
+    // Occasionally a busy machine takes as long as the wait lasts.
     let rounds = 40;
     let in_time = (0..rounds).filter(told_in_time).count();
     assert!(in_time > 10, "{in_time} of {rounds}");
@@ -91,7 +90,7 @@ fn rings_have_half_of_the_files_and_give_them_back() {
     for number in 2..10 {
         assert_eq!(lend(number).map(drop).unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
-    // Others have the rest, and close none of these.
+    // Other readers use the rest, and close none of these.
     list.iter().zip(0..).for_each(|(file, number)| assert_eq!(read(file), number));
     assert_eq!((read(&first), read(&second), disk.handles().most), (0, 1, 5));
     drop(first);
@@ -132,7 +131,7 @@ fn threads_share_few_files() {
             });
         }
     });
-    // A thread that has waited in vain opens one all the same.
+    // A thread that has waited in vain opens one nevertheless.
     assert!(disk.handles().most <= 3 + THREADS, "{:?}", disk.handles());
     assert_eq!(disk.handles().open as u64, open.stats().open);
     assert!(open.stats().open <= 3 + THREADS as u64);

@@ -1,4 +1,4 @@
-//! What every queue of reads does: the ring and its safe twins alike.
+//! The common behaviour of all read queues: the ring and its safe twins.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ impl Files {
         Files { _folder: folder, files, bytes }
     }
 
-    /// Of all kinds: buffered and direct, with a descriptor and without.
+    /// Opens the file in all ways: buffered and direct, with a descriptor and without.
     fn open(&self) -> Vec<Arc<dyn ReadAt>> {
         let open = |direct, overlap| {
             self.files.open_with("file", Access { direct, overlap, mapped: false }).unwrap()
@@ -53,7 +53,7 @@ impl Files {
     }
 }
 
-/// A queue of each kind. (The ring is missing where it is not allowed.)
+/// Makes a queue of each kind. (The ring is missing where it is not allowed.)
 fn queues(depth: usize) -> Vec<Box<dyn ReadQueue>> {
     let mut queues: Vec<Box<dyn ReadQueue>> = vec![one_by_one(), Box::new(PoolQueue::new(depth))];
     if is_allowed() {
@@ -186,7 +186,7 @@ fn many_reads_of_a_file_are_as_one_by_one() {
         let mut reads = [(0, &mut one[..]), (49_995, &mut two[..]), (20, &mut three[..])];
         let wrong = file.read_many(&mut reads).unwrap_err();
         assert_eq!(wrong.kind(), io::ErrorKind::UnexpectedEof);
-        // Nothing is left under way: the next reads are answered with their own bytes.
+        // Nothing is left in flight: the next reads get their own bytes.
         let mut reads = [(1000, &mut one[..]), (2000, &mut two[..])];
         file.read_many(&mut reads).unwrap();
         assert!(one == files.bytes[1000..1010] && two == files.bytes[2000..2010]);

@@ -1,4 +1,4 @@
-//! Stores whose bytes are all sound, and which are wrong all the same.
+//! Stores that are wrong although all of their bytes are sound.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn store() -> (Memory, Layout) {
     (disk, layout)
 }
 
-/// With the logs of the manifest that there is.
+/// Writes a manifest with this layout, and with the logs of the present manifest.
 fn write_manifest(disk: &Memory, layout: &Layout) {
     let folder = OpenFolder::on(disk, DIR);
     let store: StoreLayout = Manifest::read(&folder).expect("reads").expect("is there");
@@ -77,7 +77,7 @@ fn span(lo: u64, hi: u64) -> Span {
     Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty")
 }
 
-/// Found by fuzzing: a get, which asks memory first, and a scan gave different values.
+/// Found by fuzzing: a get, which asks memtables first, and a scan gave different values.
 #[test]
 fn a_log_that_is_older_than_the_tables_is_noticed() {
     let (disk, mut layout) = store();
@@ -86,7 +86,7 @@ fn a_log_that_is_older_than_the_tables_is_noticed() {
     damage_is(&open(&disk, GuardKind::Open), "older than what is in tables");
 }
 
-/// Every number of a file up to the next one was tried.
+/// Once, every file number up to the next one was tried.
 #[test]
 fn verify_ends_whatever_the_next_file_is() {
     let (disk, mut layout) = store();

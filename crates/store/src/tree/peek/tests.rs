@@ -14,7 +14,7 @@ fn open(disk: &Memory) -> Db {
     Db::open_with("db", options, environment).expect("opens")
 }
 
-/// What the owner's statistics say of the same.
+/// Returns the same runs as the owner's statistics show them.
 fn as_told(db: &Db) -> Vec<RunPeek> {
     let levels = db.stats().expect("open").levels.into_iter();
     let of_level = |level: crate::stats::LevelStats| {
@@ -68,7 +68,7 @@ fn an_edit_that_is_half_written_is_none_yet() {
     db.flush().expect("flushes");
     let whole = peek_with(&disk, Path::new("db")).expect("is there");
     assert_eq!((whole.runs.len(), whole.runs[0].span, whole.runs[0].entries), (1, (0, 1), 1));
-    // A second flush, of which the onlooker finds all bytes but the last.
+    // A second flush, of whose edit the onlooker finds all bytes but the last.
     db.put("kez", "value").expect("puts");
     db.flush().expect("flushes");
     let manifest = crate::files::manifest::MANIFEST_NAME;

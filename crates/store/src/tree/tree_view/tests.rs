@@ -1,4 +1,4 @@
-//! A follower of a tree hears of everything that happens to it, and is told the truth about keys.
+//! A follower of a tree hears of every change, and a pinned tree tells the truth about keys.
 
 use crate::research::Research as _;
 use trommel_guards::kinds;
@@ -22,7 +22,7 @@ fn open(options: Options) -> Db {
     Db::open_with("db", options, environment).expect("opens")
 }
 
-/// Every tree that a store had, gathered while it lives.
+/// Collects every tree that a store has from now on.
 fn followed(db: &Db) -> Arc<Mutex<Vec<PinnedTree>>> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let of_follower = Arc::clone(&seen);
@@ -30,7 +30,7 @@ fn followed(db: &Db) -> Arc<Mutex<Vec<PinnedTree>>> {
     seen
 }
 
-/// A key that is written by every fifth flush, which its value names.
+/// A key that every fifth flush writes, with the flush as its value.
 const KEY: &[u8] = b"again";
 
 fn write_flush(db: &Db, flush: u64) {
@@ -57,7 +57,7 @@ fn no_change_of_the_tree_is_passed_over() {
         let flushes = changes.iter().filter(|pair| pair[1].flushes > pair[0].flushes);
         assert_eq!(flushes.count(), 60, "{background:?}");
         let stats = db.stats().expect("open");
-        // Stepped or not, this flush was not heard of, nor what it made due.
+        // In either mode, the follower did not see this flush, nor the merges that it made due.
         assert_eq!((stats.flushes, trees.last().map(|tree| tree.flushes)), (61, Some(60)));
         let merges = changes.len() as u64 - 60;
         assert!(stats.merges >= merges && stats.merges - merges <= 3, "{merges} of {stats:?}");
@@ -89,7 +89,7 @@ fn what_is_said_of_keys_is_so() {
                     assert!(newest.is_none() || span.is_some_and(is_there), "{guard}: {tree:?}");
                     assert!(holders.iter().all(|place| candidates.contains(place)), "{guard}");
                     told += holders.len();
-                    // Each run is one table here.
+                    // Each run has one table here.
                     let asked = tree.asked_tables(KEY).expect("reads");
                     let levels: Vec<usize> = tree.peek().runs.iter().map(|run| run.level).collect();
                     assert_eq!((tree.table_levels(), asked.last()), (levels, holders.first()));

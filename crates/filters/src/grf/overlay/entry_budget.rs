@@ -61,8 +61,7 @@ fn share_of_list(entries: f64, longest: f64, young: f64) -> f64 {
 
 /// Bits per code, for the overlay's share of all keys.
 fn code_bits(overlay_share: f64) -> f64 {
-    // Nine runs of one level; nine more below a level of one run that has less than half of all
-    // keys.
+    // Nine runs of one level; two such levels above a run with less than half of all keys.
     let runs: f64 = if overlay_share > 0.6 { 17.0 } else { 9.0 };
     log2(runs)
 }

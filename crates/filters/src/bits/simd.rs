@@ -18,8 +18,10 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 const LINE_BYTES: usize = 64;
 
-/// Runs `work` with the instructions that this processor has. Write `fastest(#[inline(always)] move
-/// || ..)`, and mark all that it calls so, too: only inlined code is compiled twice.
+/// Runs `work` with the instructions that this processor has.
+///
+/// Write `fastest(#[inline(always)] move || ..)`, and mark all that it calls so, too: only inlined
+/// code is compiled twice.
 #[inline(always)]
 pub fn fastest<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]

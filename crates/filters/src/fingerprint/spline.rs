@@ -53,7 +53,7 @@ impl Layout {
         out.extend_from_slice(&quotients.to_le_bytes());
     }
 
-    /// Reads what [`write`](Self::write) wrote. Requires: enough bytes.
+    /// Reads what `write` wrote. Requires: enough bytes.
     #[inline(always)]
     pub fn read(bytes: &[u8]) -> Layout {
         let quotients = u32::from(u16::from_le_bytes([bytes[1], bytes[2]]));
@@ -92,7 +92,7 @@ impl Model {
         out.extend_from_slice(&self.factor.to_le_bytes());
     }
 
-    /// Reads what [`write`](Self::write) wrote. Requires: enough bytes.
+    /// Reads what `write` wrote. Requires: enough bytes.
     #[inline(always)]
     pub fn read(bytes: &[u8]) -> Model {
         let bytes = bytes.first_chunk::<MODEL_BYTES>().expect("a model's bytes");

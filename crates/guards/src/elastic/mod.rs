@@ -36,8 +36,8 @@ use sub_filter::{best_probes, build_sub_filter, sub_filter_bytes_for};
 /// while each sub-filter can have a bit and a half per key.
 const SUB_FILTERS_USUAL: std::ops::RangeInclusive<u8> = 4..=8;
 
-/// The default number of sub-filters for `bits_per_key`. In a sub-filter of a bit and a half per key,
-/// one probe per key sets half of the bits. This is the optimum for Bloom filters.
+/// The default number of sub-filters for `bits_per_key`. In a sub-filter of a bit and a half per
+/// key, one probe per key sets half of the bits. This is the optimum for Bloom filters.
 fn usual_sub_filters(bits_per_key: f64) -> u8 {
     let halving = (bits_per_key * std::f64::consts::LN_2).round() as u8;
     if halving < *SUB_FILTERS_USUAL.start() {

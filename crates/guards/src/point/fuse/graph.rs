@@ -49,8 +49,8 @@ pub trait Graph: Copy {
     /// Returns the layout of `count` cells with `payload_bits` bits in all.
     fn cells(count: usize, payload_bits: f64) -> Cells;
 
-    /// Returns the minimum bits of a small table's filter, which may exceed its budget. Each cell has
-    /// at least half the bits per key, however many cells there are.
+    /// Returns the minimum bits of a small table's filter, which may exceed its budget. Each cell
+    /// has at least half the bits per key, however many cells there are.
     fn least_bits(&self, keys: usize, payload_bits: f64) -> f64 {
         if keys == 0 { 0.0 } else { payload_bits / 2.0 / keys as f64 * self.cell_count() as f64 }
     }

@@ -507,7 +507,7 @@ mod tests {
         assert_eq!(sizes.iter().sum::<usize>(), 200);
     }
 
-    #[test] // Times beyond all questions overflowed.
+    #[test] // Large lifetimes once overflowed.
     fn a_lifetime_without_end_expires_nobody() {
         let mut policy = full(u64::MAX, &[2, 0, 1]);
         ask(&mut policy, 0, 50);

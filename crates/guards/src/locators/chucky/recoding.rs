@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use super::combinations::{Combination, combinations, rank};
 use super::hasher::QuickHash;
 
-/// An array is used if there are at most this many combinations per numbered one: a hash table
+/// An array is used if there are at most this many combinations per numbered one. A hash table
 /// takes nearly four times as much for each.
 const ARRAY_PART: usize = 4;
 

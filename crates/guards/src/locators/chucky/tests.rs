@@ -181,7 +181,7 @@ fn filled(plan: &TreePlan, levels: [u64; 3]) -> super::Chucky {
     filter
 }
 
-#[test] // Figures were drawn over what was asked for, when tables came on top of it.
+#[test] // Tables once came on top of the budget, and figures plotted the budget.
 fn filter_and_tables_take_what_was_asked_for() {
     for entries in [1_000_000, 1_370_000] {
         for bits_per_key in [8.0, 12.0] {

@@ -4,12 +4,11 @@
 //! selectors   3  |  1    0   +3    3  |  1    3       each entry's run; +: an older version
 //! cursors        |  0, 0, 0, 1        |  1, 1, 0, 3   entries of each run before the segment
 //! ```
-//! Whoever has the runs can search a segment by reading the keys that [`SortedView::place`] names,
-//! and can walk over all runs with [`SortedView::walk`] without comparing keys. The price: the
-//! place of a new key's selector can be found only by reading the segment's keys. So a flush
-//! rebuilds the view from the merged stream of old and new keys (GRF paper, section 3.2). Moves
-//! that are noted in the meantime are kept as in the semi-sorted form: as bits next to the
-//! selectors.
+//! Whoever has the runs can search a segment by reading the keys that [`SortedView::place`] names.
+//! Walking over all runs with [`SortedView::walk`] compares no keys. The price: the place of a new
+//! key's selector can be found only by reading the segment's keys. So a flush rebuilds the view
+//! from the merged stream of old and new keys (GRF paper, section 3.2). Moves that are noted in the
+//! meantime are kept as in the semi-sorted form: as bits next to the selectors.
 //!
 //! Invariant: an entry's selector has the same index in its segment as the entry; a cursor counts
 //! the selectors before the segment.

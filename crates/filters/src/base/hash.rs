@@ -90,8 +90,8 @@ pub fn scattered(nth: u64) -> u64 {
 /// [`grouped`] sorts by this many high bits of a hash.
 const GROUP_BITS: u32 = 9;
 
-/// Sorts items by the high bits of their hashes. The sort is stable. Whoever places the items by
-/// hash in this order touches little memory at a time.
+/// Sorts items by the high bits of their hashes. The sort is stable. Placing items by hash in this
+/// order has good cache locality.
 #[inline]
 pub fn grouped<T: Copy + Default>(items: &[T], hash: impl Fn(T) -> u64) -> Vec<T> {
     let group = |item: T| (hash(item) >> (u64::BITS - GROUP_BITS)) as usize;

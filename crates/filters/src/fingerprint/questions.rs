@@ -1,4 +1,4 @@
-//! Queries that found nothing: a sample of what a filter is asked in vain.
+//! Queries that found nothing: a sample of those that a filter should refute.
 
 use alloc::vec::Vec;
 

@@ -180,7 +180,7 @@ impl KeyBuffer {
         &self.bytes[self.start(place)..self.start(place + 1)]
     }
 
-    /// Returns the last key; None if none was ever kept.
+    /// Returns the last key. None: the buffer is empty.
     #[inline]
     pub fn last(&self) -> Option<&[u8]> {
         (!self.commons.is_empty()).then(|| &self.bytes[self.last..])

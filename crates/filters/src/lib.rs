@@ -1,13 +1,14 @@
-//! The filters of Trommel: keys and bytes in, answers out. No files, no threads, no clock.
+//! The filters of Trommel, an LSM-tree: keys and bytes in, answers out. They use no files, threads
+//! or clock.
 //!
-//! Everything here answers one question: *which sorted runs may hold this key, or this key range?*
-//! A run that is left out surely holds nothing.
+//! Every filter answers one question: *which sorted runs may hold this key, or this key range?* A
+//! run that it leaves out surely holds nothing.
 //!
 //! # One filter for the whole tree
 //!
-//! A [`Part`] has the keys of all runs. Beside each key it keeps a *code*: between which flushes
-//! the entry was written. A run has a [`Span`] of flushes. It may hold a key only if its span meets
-//! a code of that key.
+//! A [`Part`] indexes the keys of all runs. With each key it stores a *code*: the span of flushes
+//! in which the entry was written. A run has a [`Span`] of flushes, too. It may hold a key only if
+//! its span meets a code of that key.
 //!
 //! ```
 //! use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, PartBuilder};
@@ -36,7 +37,7 @@
 //!
 //! # A filter for each table
 //!
-//! A [`FilterKind`] builds bytes from sorted keys, and reads them.
+//! A [`FilterKind`] builds a filter's bytes from sorted keys, and reads them back.
 //!
 //! ```
 //! use trommel_filters::{AlignedBytes, FilterOptions, KeyRange, kinds};
@@ -58,15 +59,16 @@
 //! |---|---|
 //! | keep a filter as a file | [`Part::write_image`], [`Part::read_image`]; bytes: FORMAT.md |
 //! | keep sorted keys and their values in little memory | [`FstMap`] |
-//! | ask for many keys at once | [`Part::candidates_many`] |
-//! | go through a range, run by run | [`Part::cursor`] |
+//! | look up many keys at once | [`Part::candidates_many`] |
+//! | scan a range and learn the run of each next entry | [`Part::cursor`] |
 //! | choose bits per key and fingerprints | [`GrfOptions`] |
 //! | write a filter of your own | [`TableFilter`], [`TableFilterBuilder`], [`TableKind`] |
-//! | write one that merges update, as Chucky is | [`RunLocatorKind`] |
-//! | count what a probe reads | [`Trace`], [`LineCounter`] |
-//! | build on the same bits | [`bits`], [`hash`](mod@hash), [`fingerprint`] |
+//! | write a filter that merges update, such as Chucky | [`RunLocatorKind`] |
+//! | count the cache lines that a probe reads | [`Trace`], [`LineCounter`] |
+//! | build on bits, hash, fingerprints | [`bits`], [`hash`](mod@hash), [`fingerprint`] |
 //!
-//! Bytes from disk are checked when they are read: see [`Corrupt`]. None makes a filter panic.
+//! Readers check bytes from disk and return [`Corrupt`] if they are wrong. No bytes make a filter
+//! panic.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -133,12 +135,12 @@ pub use text::positions::KeyPositions;
 pub use text::sample::KeySample;
 pub use text::wire::PlacedModel;
 
-/// The README's example compiles and runs as it stands.
+/// Compiles and runs the README's example as it stands.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The kinds of filters of one table that this crate has.
+/// The kinds of table filters in this crate.
 pub mod kinds {
     use crate::FilterKind;
 
@@ -147,7 +149,7 @@ pub mod kinds {
     pub use crate::point::ribbon::RIBBON;
     pub use crate::range::surf::{SURF_BASE, SURF_HASH, SURF_MIXED, SURF_REAL};
 
-    /// All of them.
+    /// All kinds of this module.
     pub const BUILT_IN: [&dyn FilterKind; 7] =
         [BLOCKED_BLOOM, BLOOM, RIBBON, SURF_BASE, SURF_HASH, SURF_REAL, SURF_MIXED];
 }

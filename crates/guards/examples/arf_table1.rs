@@ -1,15 +1,15 @@
-//! Table 1 of the SuRF paper (appendix B): an adaptive range filter, trained with a fifth of the
-//! questions, beside other filters of the same size.
+//! Table 1 of the SuRF paper (appendix B): an adaptive range filter next to other filters of the
+//! same size. A fifth of the queries trains it.
 //! ```text
 //! cargo run --release -p trommel-guards --example arf_table1 -- --scale 10
 //! cargo run --release -p trommel-guards --example arf_table1 -- --scale 1 \
 //!     --filters arf,surf-real,cell --bits 14
 //! ```
-//! 10 M / scale random keys, of which half are stored; as many ranges, which begin at one of all
-//! keys (Zipf, 0.99) and are 2^40 * scale wide; some 36 % of them are empty (the paper: "roughly
-//! 50%"). The first fifth trains `arf`, the others are asked. "build MB" is how much the process
-//! grew at most while it built (Linux alone tells). Times depend on the machine: compare those of
-//! one run.
+//! There are 10 M / scale random keys, half of which are stored, and as many ranges. Ranges begin
+//! at one of all keys (Zipf, 0.99) and are 2^40 * scale wide. Some 36 % of them are empty (the
+//! paper: "roughly 50%"). The first fifth trains `arf`, the others are queried. "build MB" is the
+//! peak growth of the process while it built (on Linux only). Times depend on the machine: compare
+//! those of one run.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -51,7 +51,7 @@ fn range_of(range: &Range) -> KeyRange<'_> {
     KeyRange::new(&range.0, Some(&range.1)).expect("in order")
 }
 
-/// The stored keys, and the questions with whether a key answers them.
+/// Returns the stored keys, and the queries with whether a key answers them.
 fn data(scale: usize) -> (Vec<u64>, Vec<(Range, bool)>) {
     let mut random = Random(42);
     let all: Vec<u64> = (0..PAPER_KEYS / scale).map(|_| random.next()).collect();
@@ -60,7 +60,7 @@ fn data(scale: usize) -> (Vec<u64>, Vec<(Range, bool)>) {
     let mut sum = 0.0;
     let weights = (1..=all.len()).map(|rank| (rank as f64).powf(-ZIPF));
     let sums: Vec<f64> = weights.map(|weight| (sum += weight, sum).1).collect();
-    // Stored keys and others take turns in the order of their ranks.
+    // By rank, stored and other keys alternate.
     let half = all.len() / 2;
     let ranked = |rank: usize| all[if rank.is_multiple_of(2) { rank / 2 } else { half + rank / 2 }];
     let width = (1u64 << PAPER_RANGE_BITS).saturating_mul(scale as u64);
@@ -75,7 +75,7 @@ fn data(scale: usize) -> (Vec<u64>, Vec<(Range, bool)>) {
     (stored, questions)
 }
 
-/// The most memory that the process has had since the last call of `reset_peak`, in MB.
+/// Returns the peak memory of the process since the last call of `reset_peak`, in MB.
 fn peak_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -83,7 +83,7 @@ fn peak_mb() -> Option<f64> {
 }
 
 fn reset_peak() {
-    // Where that is refused, growth is told too low, not too high.
+    // If this is refused, growth is reported too low, never too high.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 

@@ -1,11 +1,10 @@
-//! Prints what Chucky and its plain form cost and how often they say "maybe" where nothing is,
-//! beside Equation 16.
+//! Measures the cost and the false positive rate of Chucky and its plain form, next to Equation 16.
 //! ```text
 //! cargo run --release -p trommel-guards --example chucky_probe -- --keys 10000000 --bits 10 \
 //!     --levels 6
 //! ```
-//! The tree is lazily levelled, and all its runs are full. Times are medians over pieces of work; a
-//! question is asked when the one before is answered.
+//! The tree is lazily levelled, and all its runs are full. Times are medians over batches of work;
+//! each query starts after the previous answer.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -135,7 +134,7 @@ fn build<B: RunLocatorBuilder>(plan: &TreePlan, runs: &[Vec<u64>]) -> B::Filter 
     filter
 }
 
-/// What a flush and a merge cost: on a clone, which copies the pages that it changes.
+/// Measures a flush and a merge, on a clone, which copies the pages that it changes.
 fn report_notes<F: RunLocator>(filter: &mut F, runs: &[Vec<u64>], arguments: &Arguments) {
     let (Some(newest), Some(largest)) = (runs.len().checked_sub(2), runs.last()) else { return };
     let (newest, last) = (RunSlot(newest as u8), RunSlot(newest as u8 + 1));
@@ -147,8 +146,8 @@ fn report_notes<F: RunLocator>(filter: &mut F, runs: &[Vec<u64>], arguments: &Ar
     let start = Instant::now();
     let mut clone = filter.clone();
     let clone_us = start.elapsed().as_nanos() as f64 / 1000.0;
-    // The first pieces copy nearly all pages, so no median will do: of each piece the fastest of
-    // some turns, on a fresh clone.
+    // The first batches copy nearly all pages, so a median would mislead. Instead: for each batch
+    // the fastest of several rounds, each on a fresh clone.
     let mut fastest = vec![f64::INFINITY; moved.len().div_ceil(PIECE)];
     for _ in 0..7 {
         clone = filter.clone();
@@ -203,16 +202,16 @@ fn ask(filter: &impl RunLocator, key: u64) -> SlotSet {
     slots
 }
 
-/// The median of times: a busy machine interrupts some pieces of work, not the half of them.
+/// The median of times: a busy machine interrupts some batches, but not half of them.
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Pieces of work that are timed alone.
+/// The number of items that are timed together.
 const PIECE: usize = 1000;
 
-/// Median time of one item in pieces of so many.
+/// Returns the median time per item over such batches.
 fn piecewise_ns<T>(items: &[T], mut work: impl FnMut(&T)) -> f64 {
     let pieces = items.chunks(PIECE).map(|piece| {
         let start = Instant::now();
@@ -222,20 +221,20 @@ fn piecewise_ns<T>(items: &[T], mut work: impl FnMut(&T)) -> f64 {
     median(pieces.collect())
 }
 
-/// Time of one question when the next one depends on its answer.
+/// Returns the time per query when each query depends on the previous answer.
 fn lone_ns(filter: &impl RunLocator, queries: &[u64]) -> f64 {
     let mut dependence = 0u64;
     let passes = (0..7).map(|_| {
         piecewise_ns(queries, |&key| {
             let slots = ask(filter, key ^ dependence);
-            // Zero, but the processor cannot know.
+            // Zero, which the processor cannot know.
             dependence = black_box(slots.len() as u64) >> 32;
         })
     });
     median(passes.collect())
 }
 
-/// A dependent random read of one cache line in an array of the filter's size.
+/// Returns the time of a dependent random read of one cache line in an array of the filter's size.
 fn line_ns(bytes: usize) -> f64 {
     const LINE_WORDS: usize = 8;
     let lines = (bytes / 64).max(1);

@@ -5,12 +5,13 @@
 //! cargo run --release -p trommel-guards --example grf_probe -- --file keys.u64le
 //! cargo run --release -p trommel-guards --example grf_probe -- --run-codes huffman
 //! ```
-//! Nine of ten keys are in the base, the others in equal flushes. `--skew N`: those in the flushes
-//! come from 1 / N of the key space, and so does every tenth query. "clustered": keys in 1000
-//! clusters whose densities differ by a factor of a million. Queries are drawn as the keys are; of
-//! a file's keys (ascending, 8 bytes each, least byte first) every eighth is held out, and queries
-//! are drawn from those. Times depend on the machine: compare them with `line`, a dependent random
-//! read of one cache line in an array of the filter's size.
+//! Nine of ten keys are in the base, the others in equal flushes. `--skew N`: flushed keys come
+//! from 1 / N of the key space, and so does every tenth query. "clustered": keys in 1000 clusters
+//! whose densities differ by a factor of a million.
+//!
+//! Queries are drawn like the keys. From a file (ascending keys, 8 bytes each, little-endian) every
+//! eighth key is held out, and queries are drawn from those. Times depend on the machine: compare
+//! them with `line`, a dependent random read of one cache line in an array of the filter's size.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -23,18 +24,18 @@ use trommel_filters::{
 
 const KEY_BITS: u32 = 50;
 
-/// Where keys and queries come from.
+/// The distribution of keys and queries.
 enum Source {
     Uniform,
-    /// Every tenth from a stretch, of which here are the first number and the width.
+    /// Every tenth comes from a stretch, given by its first number and its width.
     Skewed(Box<Source>, u64, u64),
-    /// Centre and scale of each cluster, and the sums of the weights so far.
+    /// Centre and scale of each cluster, and the cumulative weights.
     Clusters(Vec<(u64, f64)>, Vec<f64>),
     /// Keys that were held out.
     Held(Vec<u64>),
 }
 
-/// Of a file's keys, every so many are held out.
+/// One in this many keys of a file is held out.
 const HELD_OUT: usize = 8;
 
 impl Source {
@@ -66,7 +67,7 @@ impl Source {
         }
     }
 
-    /// The keys of a file, without those held out, and the source that draws from the latter.
+    /// Returns the keys of a file without those held out, and a source of the latter.
     fn of_file(path: &str) -> std::io::Result<(Vec<u64>, Source)> {
         let bytes = std::fs::read(path)?;
         let number = |chunk: &[u8]| chunk.iter().rev().fold(0, |sum, &b| sum << 8 | u64::from(b));
@@ -206,7 +207,7 @@ fn measure(name: &str, source: &Source, mut keys: Vec<u64>, arguments: &Argument
     println!("  point hit: {lone:.0} ns alone, {batch:.0} ns in batches of {BATCH}");
 }
 
-/// The number of the first flush, and the end of the base's.
+/// The number of the first flush, which is the end of the base's flushes.
 const FIRST_FLUSH: u64 = 1000;
 const SIZE_RATIO: u32 = 10;
 
@@ -243,8 +244,8 @@ fn insert(mut part: Part, flushes: &[Vec<u64>]) -> (Part, f64) {
     (part, spent / count)
 }
 
-/// The merge that a flush makes due, written into the part; how many keys it has, and the
-/// nanoseconds that writing takes.
+/// Records the merge that a flush triggers in the part. Returns also its number of keys, and the
+/// nanoseconds that recording takes.
 fn merge(part: Part, before: &Shape, flush: u64, flushes: &[Vec<u64>]) -> (Part, usize, f64) {
     let after = Shape::of_round(part.base_end(), FlushNumber(flush + 1), SIZE_RATIO);
     let newest = Span::of_flush(FlushNumber(flush));
@@ -298,7 +299,7 @@ fn count_lost(part: &Part, base: &[u64], flushes: &[Vec<u64>]) {
     println!("  false negatives: {lost}");
 }
 
-/// Empty queries, drawn as the keys are; fewer than `count` if hardly any are empty.
+/// Returns empty queries, drawn like the keys; fewer than `count` if hardly any are empty.
 fn misses(
     source: &Source,
     keys: &[u64],
@@ -350,7 +351,7 @@ fn report_queries(part: &Part, queries: &[u64], width: u64) {
     );
 }
 
-/// Time of one query when the next one depends on its answer. The fastest of 25 passes.
+/// Returns the time per query when each depends on the previous answer: the fastest of 25 passes.
 fn lone_ns(part: &Part, queries: &[u64], width: u64) -> f64 {
     let mut codes = Codes::new();
     let passes: Vec<f64> = (0..25)
@@ -359,7 +360,7 @@ fn lone_ns(part: &Part, queries: &[u64], width: u64) -> f64 {
             let mut dependence = 0u64;
             for &key in queries {
                 ask(part, key ^ dependence, width, &mut codes);
-                // Zero, but the processor cannot know.
+                // Zero, which the processor cannot know.
                 dependence = std::hint::black_box(codes.as_slice().len() as u64) >> 32;
             }
             (now_ns() - start) / queries.len() as f64
@@ -368,10 +369,10 @@ fn lone_ns(part: &Part, queries: &[u64], width: u64) -> f64 {
     passes.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// Keys that are asked for at once.
+/// The number of keys that are queried at once.
 const BATCH: usize = 16;
 
-/// Time of one of a batch's point queries. The fastest of 25 passes.
+/// Returns the time per point query in batches: the fastest of 25 passes.
 fn batch_ns(part: &Part, queries: &[u64]) -> f64 {
     let passes = (0..25).map(|_| {
         let start = now_ns();
@@ -388,7 +389,7 @@ fn batch_ns(part: &Part, queries: &[u64]) -> f64 {
     passes.fold(f64::INFINITY, f64::min)
 }
 
-/// Point queries, alone and in batches.
+/// Reports point queries, single and in batches.
 fn report_batches(part: &Part, queries: &[u64]) {
     let (lone, batch) = (lone_ns(part, queries, 0), batch_ns(part, queries));
     println!(
@@ -397,7 +398,7 @@ fn report_batches(part: &Part, queries: &[u64]) {
     );
 }
 
-/// A dependent random read of one cache line in an array of the filter's size.
+/// Returns the time of a dependent random read of one cache line in an array of the filter's size.
 fn line_ns(size: trommel_filters::PartSize) -> (f64, f64) {
     const LINE_WORDS: usize = 8;
     const STEPS: usize = 1_000_000;

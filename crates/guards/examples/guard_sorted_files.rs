@@ -1,18 +1,20 @@
-//! Guards plain sorted files, as someone with another engine would: ask a small filter first, open
-//! the file only if it says "maybe".
+//! Guards plain sorted files, as another storage engine would: probes a small filter first, and
+//! opens the file only if it says "maybe".
 //! ```text
 //! cargo run -p trommel-guards --example guard_sorted_files
 //!
-//! write    lines in order ──> words-0.txt                 every line is also given to a builder,
-//!                         └─> words-0.filter              whose bytes go to a file beside
-//! ask      filter: may the file have this key, or a key of this range?
+//! write    lines in order ──> words-0.txt                 a builder gets every line, too;
+//!                         └─> words-0.filter              its bytes go to a second file
+//! query    filter: may the file have this key, or a key of this range?
 //!          no: it has none. maybe: open it and look
 //! ```
-//! A filter errs one way only: "no" is proof, "maybe" proves nothing. So an answer never changes by
-//! asking; there are only fewer files to open. The filter knows nothing of files: it takes keys and
-//! gives bytes, it takes bytes and gives answers. Keys are any bytes, ordered bytewise. Whoever
-//! stores the bytes keeps a checksum of them, too: a filter can tell that bytes are not its own,
-//! but not every flipped bit. One that does not read is left out, and its file is opened each time.
+//! A filter's errors are one-sided: "no" is proof, "maybe" proves nothing. So filters never change
+//! an answer; they only save opening files. A filter knows nothing of files: it takes keys and
+//! gives bytes, it takes bytes and gives answers. Keys are any bytes, ordered bytewise.
+//!
+//! Whoever stores a filter's bytes must also store a checksum of them. A filter can tell that bytes
+//! are not its own, but not every flipped bit. A filter that cannot be read is left out, and its
+//! file is opened for every query.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -22,17 +24,16 @@ use std::path::{Path, PathBuf};
 use trommel_filters::{AlignedBytes, FilterOptions, KeyRange, read_filter};
 use trommel_guards::kinds;
 
-/// A sorted file, a key a line, and its filter, if that could be read.
+/// A sorted file with a key per line, and its filter if that could be read.
 struct Guarded {
     path: PathBuf,
     filter: Option<Box<dyn trommel_filters::AnyFilter>>,
 }
 
-/// Writes the file and, beside it, its filter. Requires: keys in ascending order, without line
-/// ends.
+/// Writes the file and, next to it, its filter. Requires: ascending keys without line breaks.
 fn write_guarded(path: &Path, keys: &[String]) -> io::Result<()> {
-    // Any kind will do; this one answers for ranges, too. More bits per key: fewer files opened for
-    // nothing.
+    // Any kind will do; this one also answers ranges. More bits per key: fewer files opened in
+    // vain.
     let mut builder = FilterOptions::new(kinds::GAP, 16.0).builder();
     let mut file = BufWriter::new(File::create(path)?);
     for key in keys {
@@ -45,8 +46,7 @@ fn write_guarded(path: &Path, keys: &[String]) -> io::Result<()> {
 
 impl Guarded {
     fn open(path: PathBuf) -> io::Result<Guarded> {
-        // The bytes say which kind of filter they are. Bytes that are damaged are an error: then
-        // there is no filter.
+        // The bytes name the kind of filter. Damaged bytes are an error: then there is no filter.
         let filter = read_filter(
             AlignedBytes::from_slice(&fs::read(path.with_extension("filter"))?),
             &kinds::TABLE_FILTERS,
@@ -61,19 +61,19 @@ impl Guarded {
 
     fn may_overlap(&self, keys: &RangeInclusive<&str>) -> bool {
         let range = KeyRange::new(keys.start().as_bytes(), Some(keys.end().as_bytes()));
-        // None: the range is upside down, so that nothing lies in it.
+        // None: the bounds are out of order, so the range is empty.
         let Some(range) = range else { return false };
         self.filter.as_ref().is_none_or(|filter| filter.may_overlap(&range))
     }
 
-    /// The file's first key that `wanted` accepts.
+    /// Returns the file's first key that `wanted` accepts.
     fn look(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Option<String>> {
         let mut lines = BufReader::new(File::open(&self.path)?).lines();
         lines.find(|line| line.as_ref().map_or(true, |key| wanted(key))).transpose()
     }
 }
 
-/// Asks all files, and prints which of them are opened for it.
+/// Queries all files, and prints which of them were opened.
 fn ask(
     what: &str,
     files: &[Guarded],
@@ -99,7 +99,7 @@ fn main() -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     let mut files = Vec::new();
     for file in 0..FILES {
-        // Each file has other users of the same names: their ranges overlap, so that bounds alone
+        // Files have different users with similar names. Their key ranges overlap, so bounds alone
         // would not help.
         let keys: Vec<String> =
             (0..5000).map(|user| format!("user{:08}", (user * FILES + file) * 37)).collect();

@@ -1,15 +1,16 @@
-//! Measures filters that know where each key is now: bits per key, needless runs, cache lines,
-//! nanoseconds.
+//! Measures run locators, which know each key's current run: bits per key, needless runs, cache
+//! lines, nanoseconds.
 //! ```text
 //! cargo run --release -p trommel-guards --example locator_probe -- --keys 5000000 --bits 12
 //! cargo run --release -p trommel-guards --example locator_probe -- --file keys.u64le
 //! ```
 //! The tree is lazily levelled and full: T - 1 runs in each inner level, one in the last. Keys are
-//! uniform, or a file's (ascending, 8 bytes each, least byte first), of which every eighth is held
-//! out; queries are drawn as the keys are, or from those held out. "needless" counts the runs that
-//! are named for a query without a key. The sorted view is built as after a flush: from the merged
-//! stream. Times depend on the machine: compare them with `line`, a dependent random read of one
-//! cache line in an array of the filter's size.
+//! uniform, or those of a file (ascending, 8 bytes each, little-endian), of which every eighth is
+//! held out. Queries are drawn like the keys, or from those held out.
+//!
+//! "needless" counts the runs named for a query without a key. The sorted view is built as after a
+//! flush: from the merged stream. Times depend on the machine: compare them with `line`, a
+//! dependent random read of one cache line in an array of the filter's size.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -50,7 +51,7 @@ fn arguments() -> Arguments {
     arguments
 }
 
-/// Keys, and what queries are drawn from; nothing: from all numbers.
+/// Returns the keys, and what queries are drawn from; empty: from all numbers.
 fn keys(arguments: &Arguments) -> (Vec<u64>, Vec<u64>) {
     let Some(path) = &arguments.file else {
         let mut random = Random(41);
@@ -76,7 +77,7 @@ fn main() {
         entries: keys.len() as u64,
         bits_per_key: arguments.bits,
     };
-    // Level l is to hold T^l parts, spread over its runs.
+    // Level l gets T^l parts, spread over its runs.
     let parts: Vec<u64> =
         (0..arguments.levels as u32).map(|level| u64::from(arguments.ratio).pow(level)).collect();
     let mut random = Random(43);
@@ -153,7 +154,7 @@ fn measure(view: &impl RunLocator, keys: &[u64], held: &[u64], arguments: &Argum
         let start = Instant::now();
         let mut last = 0;
         for (low, high) in &bounds {
-            // Each probe waits for the answer before.
+            // Each probe depends on the previous answer.
             let mut low = *low;
             low[7] ^= last;
             let mut slots = SlotSet::default();
@@ -178,7 +179,7 @@ fn query<'a>(low: &'a [u8; 8], high: &'a [u8; 8]) -> Query<'a> {
     Query::Range(KeyRange::new(low, Some(high)).expect("in order"))
 }
 
-/// Nanoseconds of a dependent random read of one line in an array of so many bytes.
+/// Returns the time of a dependent random read of one cache line in an array of this size.
 fn line_ns(bytes: usize) -> f64 {
     const LINE_WORDS: usize = 8;
     let lines = (bytes / 64).max(2);

@@ -1,13 +1,12 @@
-//! The point filters side by side: what building and asking costs, and how often "maybe" is wrong.
+//! Compares point filters: the cost of building and probing, and the false positive rate.
 //! ```text
 //! hashes of n keys ─┬─> each filter's builder ──> bytes ──> reader ──> the same hits and misses
 //!                   └─> crate xorf, BinaryFuse8                              │
-//!                                     build, hit, miss: the best of some rounds that take turns
+//!                                     build, hit, miss: the best of several interleaved rounds
 //! ```
 //! `cargo run --release -p trommel-guards --example point_filters -- [keys] [rounds] [name...]`;
-//! keys: 1000000 unless told otherwise. Hashing the keys is left out everywhere. With names, those
-//! filters alone. The second binary fuse filter has packed cells: below nine bits per key there are
-//! no bytes.
+//! the default is 1000000 keys. Hashing the keys is never included. Names select filters. The
+//! second binary fuse filter has packed cells: below nine bits per key, cells have no whole bytes.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -24,26 +23,26 @@ use xorf::{BinaryFuse8, Filter};
 
 const QUERIES: u64 = 1 << 20;
 
-/// Answers for the hash of a key.
+/// Counts the hashes that a filter may contain.
 type Probe = Box<dyn Fn(&[u64]) -> usize>;
 
-/// A filter that was built: its bits, and how to ask it.
+/// A built filter: its size, and how to probe it.
 struct Built {
     size_bytes: usize,
     count_maybe: Probe,
 }
 
-/// Builds a filter of hashes.
+/// Builds a filter from hashes.
 type Build = Box<dyn Fn(&[u64]) -> Built>;
 
-/// A filter that can be built of hashes.
+/// A filter to compare.
 struct Contender {
     name: String,
     build: Build,
     theory: f64,
 }
 
-/// What was measured, the best of all rounds, in nanoseconds for each key.
+/// The measurements, in nanoseconds per key, best of all rounds.
 #[derive(Clone, Copy)]
 struct Figures {
     build: f64,
@@ -95,7 +94,7 @@ fn contenders() -> Vec<Contender> {
     ]
 }
 
-/// The seconds that `work` takes.
+/// Returns the seconds that `work` takes.
 fn seconds(work: impl FnOnce()) -> f64 {
     let start = now_ns();
     work();

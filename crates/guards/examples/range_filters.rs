@@ -1,15 +1,13 @@
-//! Measures the filters of one table: bits per key, false positive rates by width of ranges,
-//! nanoseconds.
+//! Measures table filters: bits per key, false positive rates by range width, nanoseconds.
 //! ```text
 //! cargo run --release -p trommel-guards --example range_filters -- --keys 1000000 --bits 10,14 \
 //!     --filters rosetta,rencoder
 //! cargo run --release -p trommel-guards --example range_filters -- --file keys.u64le
 //! ```
-//! Keys are uniform below 2^50, or those of a file (ascending, 8 bytes each, least byte first), of
-//! which every eighth is held out. Questions begin at a number that is drawn as the keys are
-//! ("near": up to 32 behind a key), and no key answers them. A cell is the share that is "maybe",
-//! in percent, and the median time of a question. Times depend on the machine: compare those of one
-//! run.
+//! Keys are uniform below 2^50, or those of a file (ascending, 8 bytes each, little-endian), of
+//! which every eighth is held out. Queries begin at a number that is drawn like the keys ("near":
+//! up to 32 above a key), and no key answers them. A cell of the output has the percentage of
+//! "maybe", and the median time per query. Times depend on the machine: compare those of one run.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -24,7 +22,7 @@ use trommel_guards::{RencoderPlan, RosettaPlan, RosettaSplit, kinds};
 
 const KEY_BITS: u32 = 50;
 const HELD_OUT: usize = 8;
-/// How many questions are timed as one: so few that other processes seldom come between.
+/// The number of queries that are timed together: so few that other processes seldom interrupt.
 const BATCH: usize = 50;
 const DRAWS_PER_QUESTION_MAX: usize = 20;
 
@@ -65,7 +63,7 @@ fn arguments() -> Arguments {
     parsed
 }
 
-/// Keys, and numbers where questions begin.
+/// Returns the keys, and the numbers at which queries begin.
 fn keys_and_lefts(arguments: &Arguments) -> (Vec<u64>, Vec<u64>) {
     let mut random = Random(42);
     let Some(path) = &arguments.file else {
@@ -89,7 +87,7 @@ fn keys_and_lefts(arguments: &Arguments) -> (Vec<u64>, Vec<u64>) {
     (keys, lefts)
 }
 
-/// What a filter is asked: ranges without keys.
+/// A set of queries: ranges without keys.
 struct Questions {
     name: &'static str,
     ranges: Vec<([u8; 8], [u8; 8])>,
@@ -118,7 +116,7 @@ fn questions(keys: &[u64], lefts: &[u64], count: usize) -> Vec<Questions> {
     all
 }
 
-/// The variants of a filter that are worth comparing, by name.
+/// Returns the variants of a filter that are worth comparing, by name.
 fn variants(kind: &'static dyn FilterKind, bits: f64) -> Vec<(String, FilterOptions)> {
     let usual = FilterOptions::new(kind, bits);
     let name = kind.name();

@@ -1,13 +1,13 @@
-//! From a key to its data block: by fence pointers, or by the rank that the filter's base knows.
+//! Finds a key's data block, either by fence pointers or by the key's rank in the filter's base.
 //! ```text
 //! cargo run --release -p trommel-guards --example rank_to_block -- --keys 5000000 --way both
 //! # and with --queries 40000: the difference
 //! valgrind --tool=callgrind .../rank_to_block --keys 1000000 --queries 20000 --way fences
 //! ```
 //! `fences`: the first eight bytes of each block's first key, every 64th of them sampled. `rank`:
-//! between how many keys of the base the key lies, then the block of that rank among the numbers of
-//! entries before each block. Blocks have 12 to 18 entries, as blocks of 4 KiB have with values of
-//! 256 bytes. Every answer is compared with the truth.
+//! the bounds of the key's rank in the base, and then the block of that rank, by the number of
+//! entries before each block. Blocks have 12 to 18 entries, like blocks of 4 KiB with values of 256
+//! bytes. Every answer is verified.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -22,10 +22,10 @@ const SAMPLE_EVERY: usize = 64;
 
 /// The blocks of a run.
 struct Blocks {
-    /// The first key of each.
+    /// The first key of each block.
     heads: Vec<u64>,
     samples: Vec<u64>,
-    /// The entries before each, as many as fit in 32 bits.
+    /// The entries before each block, as 32-bit numbers.
     ranks: Vec<u32>,
 }
 
@@ -48,8 +48,8 @@ impl Blocks {
         (low + self.heads[low..high].partition_point(|head| *head <= key)).saturating_sub(1)
     }
 
-    /// Blocks are about as long as each other: where a rank would be if they were, and from there
-    /// to where it is.
+    /// Blocks have similar sizes: starts where a rank would be if sizes were equal, and steps to
+    /// where it is.
     fn by_rank(&self, rank: u64) -> usize {
         let rank = rank as u32;
         let last = self.ranks.len() - 1;
@@ -72,7 +72,7 @@ impl Blocks {
 
 struct Found {
     nanoseconds: f64,
-    /// More than one block may have the key.
+    /// Keys that more than one block may have.
     unsure: usize,
 }
 

@@ -1,14 +1,16 @@
-//! Measures SuRF: bits per key and per edge, false positives, nanoseconds, and what each
-//! optimization is worth.
+//! Measures SuRF: bits per key and per edge, false positives, nanoseconds, and the benefit of each
+//! optimization.
 //! ```text
 //! cargo run --release -p trommel-guards --example surf_probe -- --keys 5000000 --suffix 4
 //! valgrind --tool=callgrind target/release/examples/surf_probe --keys 200000 --only surf-base
 //! ```
-//! Keys are uniform 64-bit numbers. Points: half of the queries are keys, the others are drawn as
-//! the keys are. Ranges: from a query's key plus an eighth of the mean gap up to plus a quarter.
-//! Then SuRF's Figure 7: the same points with less done to be fast. Times depend on the machine:
-//! compare them with `line`, a dependent random read of one cache line in an array of the filter's
-//! size. Each phase is a function of its own, so that a profile counts its instructions.
+//! Keys are uniform 64-bit numbers. Points: half of the queries are keys, the others are drawn like
+//! the keys. Ranges: from a query's key plus an eighth of the mean gap up to plus a quarter. Then
+//! SuRF's Figure 7: the same points with fewer optimizations.
+//!
+//! Times depend on the machine: compare them with `line`, a dependent random read of one cache line
+//! in an array of the filter's size. Each phase is a separate function, so that a profile counts
+//! its instructions.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -106,21 +108,21 @@ fn go_through(filter: &Filter) -> usize {
     bytes
 }
 
-/// Nanoseconds of each of `count` things that `work` does.
+/// Returns the time per item of `work` on `count` items, in nanoseconds.
 fn time<R>(count: usize, work: impl FnOnce() -> R) -> (R, f64) {
     let start = now_ns();
     let result = black_box(work());
     (result, (now_ns() - start) / count.max(1) as f64)
 }
 
-/// As `time`: the least of some rounds.
+/// Same as `time`: the minimum of several rounds.
 fn least_time<R>(count: usize, work: impl Fn() -> R) -> (R, f64) {
     const ROUNDS: usize = 5;
     let rounds = (1..ROUNDS).map(|_| time(count, &work));
     rounds.fold(time(count, &work), |one, other| if other.1 < one.1 { other } else { one })
 }
 
-/// A dependent read of one cache line after another in so many bytes, in nanoseconds.
+/// Returns the time of a dependent read of a cache line in an array of this size, in nanoseconds.
 fn line_read(bytes: usize) -> f64 {
     let lines = (bytes / 64).max(2);
     let mut next: Vec<[u64; 8]> = vec![[0; 8]; lines];
@@ -138,7 +140,7 @@ fn line_read(bytes: usize) -> f64 {
 
 struct Bed {
     keys: Vec<u64>,
-    /// In turns a key, and a number drawn as keys are.
+    /// Alternately a key, and a number drawn like the keys.
     queries: Vec<u64>,
     absent: usize,
     gap: u64,

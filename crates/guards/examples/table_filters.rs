@@ -1,17 +1,18 @@
-//! Measures the filters of one table side by side: bits per key, false positive rate by width,
-//! nanoseconds.
+//! Compares table filters: bits per key, false positive rate by range width, nanoseconds.
 //! ```text
 //! cargo run --release -p trommel-guards --example table_filters -- --kinds cell,gap \
 //!     --keys 5000000 --bits 16
 //! cargo run --release -p trommel-guards --example table_filters -- --file keys.u64le --bits 16
 //! ```
-//! Without `--kinds`: all there are. `--dist uniform` (50 random bits), `clustered` (1000 clusters
+//! Without `--kinds`: all kinds. `--dist uniform` (50 random bits), `clustered` (1000 clusters
 //! whose densities differ by a factor of a million) or `ids` (every third number). Queries are
-//! drawn as the keys are, and only empty ones are asked; of a file's keys (ascending, 8 bytes each,
-//! least byte first) every eighth is held out, and queries are drawn from those. Kinds that know no
-//! ranges are asked for points. Beside each rate is Wilson's 95 % interval, of the queries alone.
-//! Times are those that this thread had a processor, and depend on the machine: compare them with
-//! `line`, a dependent random read of one cache line in an array of the filter's size.
+//! drawn like the keys, and only empty ones are used. From a file (ascending keys, 8 bytes each,
+//! little-endian) every eighth key is held out, and queries are drawn from those. Kinds without
+//! ranges get point queries.
+//!
+//! Next to each rate is its 95 % Wilson interval, which covers the choice of queries only. Times
+//! are CPU times of this thread and depend on the machine. Compare them with `line`, a dependent
+//! random read of one cache line in an array of the filter's size.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -26,17 +27,17 @@ type Filter = Box<dyn trommel_filters::AnyFilter>;
 
 const DISTS: [&str; 3] = ["uniform", "clustered", "ids"];
 const KEY_BITS: u32 = 50;
-/// Of a file's keys, every so many are held out.
+/// One in this many keys of a file is held out.
 const HELD_OUT: usize = 8;
-/// Numbers in a range that is asked for.
+/// Widths of the queried ranges.
 const WIDTHS: [u64; 4] = [1, 1 << 5, 1 << 10, 1 << 20];
 
-/// Where keys and queries come from.
+/// The distribution of keys and queries.
 enum Source {
     Uniform,
-    /// Start and width of each cluster.
+    /// The start and width of each cluster.
     Clusters(Vec<(u64, f64)>),
-    /// Numbers below this.
+    /// Numbers below this one.
     Ids(u64),
     /// Keys that were held out.
     Held(Vec<u64>),
@@ -67,7 +68,7 @@ impl Source {
         }
     }
 
-    /// So many keys in order, doubles left out.
+    /// Draws `count` keys, and returns them sorted and without duplicates.
     fn keys(&self, count: usize, random: &mut Random) -> Vec<u64> {
         let mut keys: Vec<u64> = match self {
             Source::Ids(end) => (0..*end).step_by(3).collect(),
@@ -78,7 +79,7 @@ impl Source {
         keys
     }
 
-    /// The keys of a file, without those held out, and the source that draws from the latter.
+    /// Returns the keys of a file without those held out, and a source of the latter.
     fn of_file(path: &str) -> (Vec<u64>, Source) {
         let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
         let (words, _) = bytes.as_chunks::<8>();
@@ -138,7 +139,7 @@ fn main() {
         }
     };
     let queries = WIDTHS.map(|width| misses(&source, &keys, width, arguments.queries, &mut random));
-    // In no order, as misses are: neighbours would lie on the same cache lines.
+    // In random order, like misses: neighbours would share cache lines.
     let hits: Vec<u64> =
         (0..arguments.queries).map(|_| keys[random.next() as usize % keys.len()]).collect();
     for &kind in &arguments.kinds {
@@ -158,14 +159,14 @@ fn main() {
     }
 }
 
-/// The nanoseconds that `work` takes, and what it gives.
+/// Returns the nanoseconds that `work` takes, and its result.
 fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
     let start = now_ns();
     let result = work();
     (now_ns() - start, result)
 }
 
-/// Builds a filter and prints what that took.
+/// Builds a filter and prints the cost.
 fn build(options: &FilterOptions, keys: &[u64]) -> Filter {
     let (build_ns, bytes) = timed(|| {
         let mut builder = options.builder();
@@ -196,7 +197,7 @@ fn ask(filter: &Filter, key: u64, width: u64) -> bool {
     filter.may_overlap(&KeyRange::new(&low, Some(&high)).expect("not upside down"))
 }
 
-/// Empty queries, drawn as the keys are; fewer than `count` if hardly any are empty.
+/// Returns empty queries, drawn like the keys; fewer than `count` if hardly any are empty.
 fn misses(
     source: &Source,
     keys: &[u64],
@@ -232,7 +233,7 @@ fn report(filter: &Filter, queries: &[u64], width: u64) {
     );
 }
 
-/// The cache lines that a point touches, and those of them that were not asked for before.
+/// Returns the cache lines that a point query reads, and how many of them were not prefetched.
 fn lines_of(filter: &Filter, queries: &[u64]) -> (f64, f64) {
     let mut counter = LineCounter::default();
     let (mut lines, mut unasked, counted) = (0, 0, queries.len().min(10_000));
@@ -245,7 +246,7 @@ fn lines_of(filter: &Filter, queries: &[u64]) -> (f64, f64) {
     (lines as f64 / counted as f64, unasked as f64 / counted as f64)
 }
 
-/// Wilson's interval, 95 %, of a share.
+/// Returns the 95 % Wilson interval of a share.
 fn wilson(hits: usize, count: usize) -> (f64, f64) {
     const Z: f64 = 1.96;
     let (count, share) = (count as f64, hits as f64 / count as f64);
@@ -255,13 +256,13 @@ fn wilson(hits: usize, count: usize) -> (f64, f64) {
     ((middle - half).max(0.0), middle + half)
 }
 
-/// Time of one query when the next one depends on its answer. The fastest of 9 passes.
+/// Returns the time per query when each depends on the previous answer: the fastest of 9 passes.
 fn lone_ns(filter: &Filter, queries: &[u64], width: u64) -> f64 {
     let passes = (0..9).map(|_| {
         let (ns, ()) = timed(|| {
             let mut dependence = 0u64;
             for &key in queries {
-                // Zero, but the processor cannot know.
+                // Zero, which the processor cannot know.
                 let maybe = ask(filter, key ^ dependence, width);
                 dependence = std::hint::black_box(u64::from(maybe)) >> 1;
             }
@@ -271,7 +272,7 @@ fn lone_ns(filter: &Filter, queries: &[u64], width: u64) -> f64 {
     passes.fold(f64::INFINITY, f64::min)
 }
 
-/// A dependent random read of one cache line in an array of so many bytes.
+/// Returns the time of a dependent random read of one cache line in an array of this size.
 fn line_ns(bytes: usize) -> f64 {
     const LINE_WORDS: usize = 8;
     const STEPS: usize = 1_000_000;

@@ -1,10 +1,10 @@
-//! Which filter of one table suits which keys, measured with keys of the caller's.
+//! Measures which table filter suits the caller's keys.
 //! ```text
 //! keys, in order    a   b   c   d   e   f   g
 //! every second      a       c       e       g ──> one filter of each kind
-//! the others            b       d       f     ──> keys, short ranges, prefixes that are not there
+//! the others            b       d       f     ──> queries for absent keys, short ranges, prefixes
 //! ```
-//! Invariant: nothing that is asked for is there; so each "maybe" is wrong.
+//! Invariant: nothing that is queried exists, so each "maybe" is a false positive.
 
 use std::ops::{Bound, Range};
 
@@ -16,8 +16,8 @@ use crate::kinds;
 use crate::range::base::number::common_bytes;
 use crate::range::prefix_ribbon::candidates;
 
-/// What is compared: those that know ranges, and the usual filter of points. Beside them,
-/// `prefix-ribbon` of those parts of keys with which it does best.
+/// The kinds that are compared: range filters, and the usual point filter. In addition,
+/// `prefix-ribbon` with the prefix lengths that suit it best.
 const COMPARED: [&dyn FilterKind; 8] = [
     kinds::CELL,
     kinds::GAP,
@@ -29,42 +29,42 @@ const COMPARED: [&dyn FilterKind; 8] = [
     kinds::BLOCKED_BLOOM,
 ];
 
-/// How often each kind of question is asked, in any unit.
+/// The weights of the kinds of queries, in any unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
     /// Gets of single keys.
     pub points: f64,
     /// Scans of short ranges.
     pub ranges: f64,
-    /// Scans of all keys that begin alike.
+    /// Scans of all keys with a common prefix.
     pub prefixes: f64,
 }
 
 impl Default for Asked {
-    /// Each as often as the others.
+    /// Equal weights.
     fn default() -> Asked {
         Asked { points: 1.0, ranges: 1.0, prefixes: 1.0 }
     }
 }
 
-/// How a filter did: the shares of questions for what is not there that it could not deny.
+/// The measured result of a filter: its false positive rate for each kind of query.
 #[derive(Clone, Debug)]
 pub struct Advice {
-    /// Which filter, of which options.
+    /// The filter and its options.
     pub options: FilterOptions,
-    /// What it had for each key.
+    /// Its size in bits per key.
     pub bits_per_key: f64,
-    /// Of keys.
+    /// The false positive rate of points.
     pub points: f64,
-    /// Of ranges: those that were given, or such that begin with such a key and end half-way to the
-    /// next one that is there.
+    /// The false positive rate of ranges: those given by the caller, or ranges from an absent key
+    /// half-way to the next key.
     pub ranges: f64,
-    /// Of prefixes: the shortest that such a key has and none that is there.
+    /// The false positive rate of prefixes: the shortest prefix of an absent key that no key has.
     pub prefixes: f64,
 }
 
 impl Advice {
-    /// Of all that is asked, the share that it could not deny.
+    /// The false positive rate of a mix of queries.
     pub fn rate(&self, asked: Asked) -> f64 {
         let all = asked.points + asked.ranges + asked.prefixes;
         let wrong = asked.points * self.points
@@ -74,9 +74,12 @@ impl Advice {
     }
 }
 
-/// Compares filters of so many bits for each key with a sample of keys, the best one first. The
-/// sample: some thousand keys or more, each with its neighbours, as one table has them. With fewer
-/// than three keys there is nothing to compare. An error: they are not in ascending order.
+/// Compares filters of `bits_per_key` on a sample of keys. Returns the best one first. The sample
+/// should have some thousand keys or more, consecutive ones as a table has them. With fewer than
+/// three keys there is nothing to compare.
+///
+/// # Errors
+/// The keys are not in ascending order.
 ///
 /// ```
 /// use trommel_guards::{Asked, advise};
@@ -98,9 +101,10 @@ pub fn advise(
     advise_for(keys, bits_per_key, asked, &ranges)
 }
 
-/// As [`advise`], with ranges that are scanned: where these are much shorter than the distance
-/// between keys, as an hour of one user is, another filter may be best. Those that hold keys are
-/// left out. Prefixes that are scanned are ranges, too; of others, `asked` may say 0.
+/// Same as [`advise`], with the ranges that will be scanned. If these are much shorter than the
+/// distance between keys, such as one hour of one user, another filter may be best. Ranges that
+/// hold keys are left out. Scans of prefixes may be passed as ranges; if all are, set the weight of
+/// prefixes to 0.
 ///
 /// ```
 /// use trommel_guards::{Asked, PrefixLevels, advise_for};
@@ -140,7 +144,7 @@ pub fn advise_for(
     Ok(all)
 }
 
-/// Neighbours of which the filter has the first and the last, and not the one in the middle.
+/// Returns triples of neighbours: the filter has the first and the last one, not the middle one.
 fn absent<K: AsRef<[u8]>>(keys: &[K]) -> impl Iterator<Item = &[K; 3]> {
     let threes = keys.windows(3).step_by(2).filter_map(|three| three.first_chunk());
     threes.filter(|[before, key, after]| {
@@ -148,10 +152,10 @@ fn absent<K: AsRef<[u8]>>(keys: &[K]) -> impl Iterator<Item = &[K; 3]> {
     })
 }
 
-/// What is asked for, none of which the filters have.
+/// Queries for keys, ranges and prefixes that no filter here contains.
 struct Questions<'k> {
-    /// Keys with their shortest prefixes that are not there. A key that another one begins with has
-    /// none.
+    /// Absent keys, with their shortest prefixes that no key has. A key that is a prefix of another
+    /// one has none.
     points: Vec<(&'k [u8], Option<&'k [u8]>)>,
     ranges: Vec<KeyRange<'k>>,
 }
@@ -201,20 +205,20 @@ fn measure(
     })
 }
 
-/// The share of them that is so.
+/// The share of items for which `is_so` holds.
 fn share<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> f64 {
     all.iter().filter(|one| is_so(one)).count() as f64 / all.len().max(1) as f64
 }
 
-/// A range from the key in the middle of three to half-way before the last one.
+/// Returns the range from the middle one of three keys to half-way before the last one.
 fn from_absent([_, key, after]: [&[u8]; 3]) -> Range<Vec<u8>> {
     let mut end = half_way(key, after);
     end.push(0);
     key.to_vec()..end
 }
 
-/// A key from `key` on, half-way to `after`, by the eight bytes behind what both share. Requires:
-/// `key` is before `after`.
+/// Returns a key half-way from `key` to `after`, by the eight bytes after their common prefix.
+/// Requires: `key` is below `after`.
 fn half_way(key: &[u8], after: &[u8]) -> Vec<u8> {
     let shared = common_bytes(key, after);
     let number = |key: &[u8]| {
@@ -227,7 +231,7 @@ fn half_way(key: &[u8], after: &[u8]) -> Vec<u8> {
     let (low, high) = (number(key), number(after));
     let middle = low + (high - low) / 2;
     let end = [&key[..shared], &middle.to_be_bytes()].concat();
-    // Where eight bytes do not tell them apart, nothing is known to be between.
+    // If eight bytes do not tell them apart, it is unknown whether a key lies between them.
     let is_between = key <= end.as_slice() && end.as_slice() < after;
     if is_between { end } else { key.to_vec() }
 }
@@ -275,7 +279,7 @@ mod tests {
         format!("user{user:08}time{time:08}")
     }
 
-    /// Where `prefix-ribbon` stands, and what it had.
+    /// Returns the rank of `prefix-ribbon`, and its result.
     fn of_prefixes(advice: &[Advice]) -> (usize, &Advice) {
         let is_it = |(_, it): &(usize, &Advice)| it.options.kind.name() == "prefix-ribbon";
         advice.iter().enumerate().find(is_it).expect("it is compared")
@@ -287,7 +291,7 @@ mod tests {
 
     const RANGES: Asked = Asked { points: 0.0, ranges: 1.0, prefixes: 0.0 };
 
-    /// A table has one row of each of its users.
+    /// A table with one row per user.
     #[test]
     fn filters_of_parts_are_advised_for_stretches_of_a_part() {
         let row = |nth: u64| (nth * 24_877, nth * 7_919_993 % 99_000_000);
@@ -313,7 +317,7 @@ mod tests {
         assert_eq!(format!("{advice:?}"), format!("{again:?}"));
     }
 
-    /// A table has many rows of each of its users, and ranges lie between these.
+    /// A table with many rows per user, and ranges between these.
     #[test]
     fn filters_of_parts_are_near_where_ranges_lie_between_rows_of_a_part() {
         let row =
@@ -325,7 +329,7 @@ mod tests {
         assert!(place < 4 && it.ranges < 0.1, "{place}: {advice:?}");
     }
 
-    /// Of keys 0 to 8 the even ones are there.
+    /// The even ones of keys 0 to 8 exist.
     #[test]
     fn ranges_that_hold_a_key_are_not_asked_for() {
         let keys: Vec<String> = (0..9).map(|nth| format!("{nth}")).collect();

@@ -1,4 +1,4 @@
-//! Kinds of filters: those of this crate, and those that every store knows.
+//! Kinds of filters: those of this crate, and those built into the store.
 
 use trommel_filters::{FilterKind, RunLocatorKind};
 
@@ -15,7 +15,7 @@ pub use crate::range::prefix_ribbon::PREFIX_RIBBON;
 pub use crate::range::rencoder::RENCODER;
 pub use crate::range::rosetta::ROSETTA;
 
-/// The filters of one table that this crate has.
+/// The kinds of table filters in this crate.
 pub const FURTHER: [&dyn FilterKind; 12] = [
     BINARY_FUSE,
     XOR,
@@ -31,7 +31,7 @@ pub const FURTHER: [&dyn FilterKind; 12] = [
     ELASTIC,
 ];
 
-/// All filters of one table.
+/// All kinds of table filters, built-in ones included.
 pub const TABLE_FILTERS: [&dyn FilterKind; 19] = [
     BLOCKED_BLOOM,
     BLOOM,
@@ -54,5 +54,5 @@ pub const TABLE_FILTERS: [&dyn FilterKind; 19] = [
     ELASTIC,
 ];
 
-/// All filters that know in which run each key is now.
+/// All kinds of run locators: filters that know each key's current run.
 pub const RUN_LOCATORS: [&dyn RunLocatorKind; 4] = [CHUCKY, CHUCKY_PLAIN, REMIX, REMIX_SORTED];

@@ -1,8 +1,7 @@
-//! Further filters for Trommel: those of the papers that the store is compared with.
+//! Further filters for Trommel: those of published papers, to compare the store's own with.
 //!
-//! [`register`] is all that a program needs to call: then the store knows them by their names, and
-//! reads them wherever they are on disk. A program that names one by its value in [`kinds`] need
-//! not even do that.
+//! A program calls [`register`] once. The store then knows these filters by name, and reads them
+//! wherever they are on disk. A program that uses the values in [`kinds`] need not register them.
 
 mod advice;
 mod elastic;
@@ -31,7 +30,7 @@ pub use range::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 pub use range::rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};
 pub use register::{all_guards, register};
 
-/// The README's example compiles and runs as it stands.
+/// Compiles and runs the README's example as it stands.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,12 +1,12 @@
-//! A filter of one table of whichever kind, and its builder: the traits as objects.
+//! Table filters and their builders as trait objects.
 //! ```text
-//! Bloom: TableFilter               ──> dyn AnyFilter            by itself, for every filter
+//! Bloom: TableFilter               ──> dyn AnyFilter            blanket impl for every filter
 //! BloomBuilder: TableFilterBuilder ──> dyn AnyFilterBuilder
 //! ```
-//! [`TableFilter`] is compiled for each filter and each trace, so that a probe has no call in it.
-//! Here each question is one call.
+//! [`TableFilter`] is monomorphized for each filter and trace, so a probe contains no call. Here
+//! each query costs one dynamic call.
 //!
-//! Invariant: the object answers as the filter does.
+//! Invariant: the object gives the filter's answers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ use crate::base::kind::FilterKind;
 use crate::base::query::KeyRange;
 use crate::base::rank::CountBounds;
 
-/// A filter of one table, of whichever kind. Every [`TableFilter`] is one.
+/// A table filter of any kind. Every [`TableFilter`] implements it.
 pub trait AnyFilter: Send + Sync {
     /// See [`TableFilter::kind`].
     fn kind(&self) -> &'static dyn FilterKind;
@@ -95,12 +95,12 @@ impl<F: TableFilter + Send + Sync> AnyFilter for F {
     }
 }
 
-/// A builder of whichever kind. Every [`TableFilterBuilder`] is one.
+/// A builder of any kind of table filter. Every [`TableFilterBuilder`] implements it.
 pub trait AnyFilterBuilder: Send {
     /// See [`TableFilterBuilder::add`].
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder>;
-    /// Adds keys as [`add`](Self::add) does, in one call: so each one costs no more than if the
-    /// kind were known. After an error the keys before the refused one are added.
+    /// Adds keys as [`add`](Self::add) does, with one dynamic call for all of them. After an error
+    /// the keys before the refused one are added.
     fn add_batch(&mut self, keys: &KeyList) -> Result<(), OutOfOrder>;
     /// See [`TableFilterBuilder::finish`].
     fn finish(self: Box<Self>) -> Vec<u8>;

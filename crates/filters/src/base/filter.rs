@@ -1,10 +1,10 @@
-//! The contract of a filter, whatever builds it.
+//! The contract of every filter.
 //! ```text
 //! TableFilter   one table, a key    -> may it hold the key?
-//!               one table, a range  -> may it hold a key of the range? what comes next? how many?
+//!               one table, a range  -> may it hold a key of the range? next key? number of keys?
 //! GlobalFilter  all runs, a query   -> codes of the entries that match
 //! ```
-//! Invariant: every answer errs one way only. "No" is proof of absence, "maybe" proves nothing.
+//! Invariant: errors are one-sided. "No" proves absence; "maybe" proves nothing.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::base::rank::CountBounds;
 use crate::base::shape::Codes;
 use crate::bits::simd::{prefetch, prefetch_lines};
 
-/// A key that filters are asked for, with its hash, which is made once for all of them.
+/// A key to look up, with its hash. The hash is computed once for all filters.
 #[derive(Clone, Copy, Debug)]
 pub struct HashedKey<'a> {
     key: &'a [u8],
@@ -35,156 +35,160 @@ impl<'a> HashedKey<'a> {
         self.key
     }
 
-    /// Its hash for [`HashUse::Table`].
+    /// The key's hash for [`HashUse::Table`].
     #[inline]
     pub fn hash(&self) -> u64 {
         self.hash
     }
 }
 
-/// Where the keys of a table go on, as far as its filter knows.
+/// What a filter knows of a table's first key at or after the query key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LowerBound {
-    /// The table has no key at or after the one that was asked for.
+    /// The table has no key at or after the query key.
     End,
-    /// Every key of the table at or after the one that was asked for is at or after this one.
+    /// No key of the table lies at or after the query key and below this one.
     From {
-        /// Never less than the key that was asked for.
+        /// At least the query key.
         key: Vec<u8>,
-        /// Whether the entry behind this bound may lie on either side of the key asked for. The
-        /// bound is then that key itself. (SuRF's false-positive flag.)
+        /// Whether the entry behind this bound may lie on either side of the query key. The bound
+        /// is then the query key itself. (SuRF's false-positive flag.)
         unsure: bool,
     },
 }
 
-/// Where the keys of a table go on towards the first one, as far as its filter knows.
+/// What a filter knows of a table's last key at or before the query key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpperBound {
-    /// The table has no key at or before the one that was asked for.
+    /// The table has no key at or before the query key.
     Start,
-    /// Every key of the table at or before the one that was asked for is before this one.
+    /// Every key of the table at or before the query key is below this one.
     Before {
-        /// At most the key after the one that was asked for: that one and a zero.
+        /// At most the successor of the query key: that key followed by a zero byte.
         end: Vec<u8>,
-        /// Whether the entry behind this bound may lie on either side of the key asked for. The
-        /// bound is then the key after that key.
+        /// Whether the entry behind this bound may lie on either side of the query key. The bound
+        /// is then the successor of the query key.
         unsure: bool,
     },
 }
 
-/// The filter of one table, over checked bytes.
+/// The filter of one table, read from checked bytes.
 pub trait TableFilter {
-    /// Which filter it is.
+    /// The kind of this filter.
     fn kind(&self) -> &'static dyn FilterKind;
 
-    /// What it was read from: what a builder made, or a copy of it.
+    /// The bytes that it was read from, as its builder wrote them.
     fn bytes(&self) -> &[u8];
 
-    /// The size of the filter's bytes, everything included.
+    /// The size of the filter in bytes, metadata included.
     fn size_bytes(&self) -> usize {
         self.bytes().len()
     }
 
-    /// False: the table has no entry of the key. True: it may have one. `trace` sees the memory
-    /// that is read.
+    /// False: the table has no entry of the key. True: it may have one. Reports to `trace` which
+    /// memory it reads.
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool;
 
-    /// False: the table has no key in `range`. True: it may have one. A filter that knows no ranges
-    /// is asked for the key of a range that holds one key alone, and says "maybe" to others.
+    /// False: the table has no key in `range`. True: it may have one. The default suits filters
+    /// that know no ranges: it looks up the key of a one-key range and says "maybe" to any other.
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         range.upper() != Some(range.lower())
             || self.may_contain_traced(&HashedKey::new(range.lower()), trace)
     }
 
-    /// Where the table's keys go on from `key`. None: the filter does not know.
+    /// Returns a lower bound of the table's first key at or after `key`. None: the filter does not
+    /// know.
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
         let _ = key;
         None
     }
 
-    /// Where the table's keys go on from `key` towards the first one. None: the filter does not
+    /// Returns an upper bound of the table's last key at or before `key`. None: the filter does not
     /// know.
     fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
         let _ = key;
         None
     }
 
-    /// How many keys the table has in `range`. None: the filter does not know.
+    /// Bounds the number of the table's keys in `range`. None: the filter does not know.
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
         let _ = range;
         None
     }
 
-    /// As `may_contain_traced`, untraced. Filters that have no use for a hash make none.
+    /// Same as `may_contain_traced`, untraced. Filters without hashing override it and compute no
+    /// hash.
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
         self.may_contain_traced(&HashedKey::new(key), &mut Untraced)
     }
 
-    /// As `may_contain`, for a key whose hash is known: one hash serves many tables.
+    /// Same as `may_contain`, for a key that is hashed already: one hash serves many tables.
     #[inline]
     fn may_contain_hashed(&self, key: &HashedKey<'_>) -> bool {
         self.may_contain_traced(key, &mut Untraced)
     }
 
-    /// As `may_overlap_traced`, untraced.
+    /// Same as `may_overlap_traced`, untraced.
     #[inline]
     fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
         self.may_overlap_traced(range, &mut Untraced)
     }
 }
 
-/// Makes the filter of one table.
+/// Builds the filter of one table.
 pub trait TableFilterBuilder {
-    /// Adds the next key. Keys come in ascending order; of equal keys that follow each other, one
-    /// counts.
+    /// Adds the next key. Keys come in ascending order. Equal keys in a row count once.
+    ///
+    /// # Errors
+    /// `key` is below the last one; the builder stays as it was.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder>;
 
-    /// The filter's bytes.
+    /// Returns the filter's bytes.
     fn finish(self) -> Vec<u8>;
 }
 
-/// The bits that the filter of so many keys has for all but its trailer. In a small one the trailer
-/// takes an eighth at most: then the filter is larger than was asked for, rather than good for
-/// nothing.
+/// The bits that a filter of `keys` keys has besides its trailer. The trailer takes at most an
+/// eighth of the budget. So a small filter exceeds its budget rather than become useless.
 pub fn payload_bits(keys: usize, bits_per_key: f64, trailer_bytes: usize) -> f64 {
     assert!(!bits_per_key.is_nan(), "bits per key is not a number");
     let bits = keys as f64 * bits_per_key.max(0.0);
     (bits - trailer_bytes as f64 * 8.0).max(bits * 0.875)
 }
 
-/// A key that comes before the one that was added last. The builder is as it was before.
+/// A key is below the one that was added last. The builder stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("key {} comes after key {}: a filter's keys are added in ascending order", key.escape_ascii(), last.escape_ascii())]
 pub struct OutOfOrder {
-    /// What was added last.
+    /// The key that was added last.
     pub last: Vec<u8>,
-    /// What was refused.
+    /// The key that was refused.
     pub key: Vec<u8>,
 }
 
 /// A filter of all runs of a tree at once.
 pub trait GlobalFilter {
-    /// Adds the codes of all entries that match. Nothing added: no run holds anything for `query`.
+    /// Adds the codes of all matching entries. If it adds nothing, no run holds anything for
+    /// `query`.
     fn candidates(&self, query: &Query<'_>, codes: &mut Codes);
 }
 
-/// Watches which filter memory a probe reads. [`Untraced`] compiles to nothing.
+/// Observes which filter memory a probe reads. [`Untraced`] compiles to nothing.
 pub trait Trace {
-    /// `len` bytes from `address` on were read.
+    /// Records a read of `len` bytes at `address`.
     fn touch(&mut self, address: usize, len: usize);
 
-    /// The cache line of `address` was asked for, as it is likely to be read soon.
+    /// Records a prefetch of the cache line of `address`.
     #[inline(always)]
     fn ask(&mut self, _address: usize) {}
 
-    /// The memory of `bytes` was read.
+    /// Records a read of all of `bytes`.
     fn touch_bytes(&mut self, bytes: &[u8]) {
         self.touch(bytes.as_ptr() as usize, bytes.len());
     }
 }
 
-/// Asks for the cache line of an item, if there is one, without waiting for it.
+/// Prefetches the cache line of `items[at]`, if there is such an item.
 #[inline(always)]
 pub fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
     prefetch(items, at);
@@ -193,8 +197,8 @@ pub fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
     }
 }
 
-/// Asks for some cache lines from that of an item on, which need not be there, without waiting for
-/// them.
+/// Prefetches `lines` cache lines, beginning with that of `items[at]`. They need not belong to
+/// `items`.
 #[inline(always)]
 pub fn ask_for_lines<T, R: Trace>(items: &[T], at: usize, lines: usize, trace: &mut R) {
     const LINE_BYTES: usize = 64;
@@ -213,7 +217,7 @@ impl<T: Trace + ?Sized> Trace for &mut T {
     }
 }
 
-/// A trace that records nothing.
+/// A trace that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Untraced;
 
@@ -222,7 +226,7 @@ impl Trace for Untraced {
     fn touch(&mut self, _address: usize, _len: usize) {}
 }
 
-/// Counts the distinct cache lines that are touched.
+/// Counts the distinct cache lines that are read.
 #[derive(Clone, Debug, Default)]
 pub struct LineCounter {
     lines: Vec<usize>,
@@ -234,15 +238,15 @@ impl LineCounter {
     const LINE_BYTES: usize = 64;
     const LINES_OF_PAGE: usize = 4096 / Self::LINE_BYTES;
 
-    /// How many distinct lines were touched since the last call of `take`.
+    /// Returns the number of distinct lines read since the last `take`, and resets the counter.
     pub fn take(&mut self) -> usize {
         let count = self.lines.len();
         *self = LineCounter::default();
         count
     }
 
-    /// On how many pages of 4 KiB they are: a processor that reads many lines at once looks up an
-    /// address for each page.
+    /// Returns the number of 4-KiB pages that hold these lines. The processor translates an address
+    /// for each page.
     pub fn pages(&self) -> usize {
         let mut pages: Vec<usize> =
             self.lines.iter().map(|line| line / Self::LINES_OF_PAGE).collect();
@@ -251,7 +255,7 @@ impl LineCounter {
         pages.len()
     }
 
-    /// How many of them were touched without a prefetch before.
+    /// Returns how many of the lines were read without an earlier prefetch.
     pub fn unasked(&self) -> usize {
         self.unasked
     }

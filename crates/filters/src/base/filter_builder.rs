@@ -1,8 +1,9 @@
-//! A builder for hosts that have a filter built behind a reference.
+//! A builder for hosts that call a filter's builder through `&mut self`.
 //! ```text
 //! add(&mut self), add, add ──> finish(&mut self) ──> bytes        add, add ──> finish ──> bytes
 //! ```
-//! Invariant: keys that came out of order make no filter that denies one of them: it is none.
+//! Invariant: if a key came out of order, `finish` returns an error, never a filter that denies a
+//! key.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,8 +13,8 @@ use crate::base::any_filter::AnyFilterBuilder;
 use crate::base::filter::OutOfOrder;
 use crate::base::kind::FilterOptions;
 
-/// Builds filters of one table, one after the other. Where a program calls its filters' builders
-/// through `&mut self`, this is what it calls.
+/// Builds filters of one table, one after the other. It suits programs that call their builders
+/// through `&mut self`.
 ///
 /// ```
 /// use trommel_filters::{AlignedBytes, FilterBuilder, FilterOptions, kinds};
@@ -35,13 +36,15 @@ pub struct FilterBuilder {
 }
 
 impl FilterBuilder {
-    /// A builder without a key.
+    /// A builder without keys.
     pub fn new(options: FilterOptions) -> FilterBuilder {
         FilterBuilder { builder: options.builder(), options, keys: 0, refused: None }
     }
 
-    /// Adds the next key. Keys come in ascending order; of equal keys that follow each other, one
-    /// counts. After an error there is no filter of these keys.
+    /// Adds the next key. Keys come in ascending order. Equal keys in a row count once.
+    ///
+    /// # Errors
+    /// `key` is below the last one. [`finish`](Self::finish) then fails, too.
     pub fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         self.keys += 1;
         let added = self.builder.add(key);
@@ -51,13 +54,16 @@ impl FilterBuilder {
         added
     }
 
-    /// How many keys were added, equal ones included.
+    /// The number of keys added since the last `finish`, duplicates included.
     pub fn keys(&self) -> usize {
         self.keys
     }
 
-    /// The bytes of a filter of what was added since the last one. The builder is empty then. An
-    /// error: a key came out of order, and there is no such filter.
+    /// Returns the bytes of a filter of the keys added since the last `finish`, and leaves the
+    /// builder empty.
+    ///
+    /// # Errors
+    /// A key came out of order, so there is no such filter.
     pub fn finish(&mut self) -> Result<Vec<u8>, OutOfOrder> {
         let builder = core::mem::replace(&mut self.builder, self.options.builder());
         self.keys = 0;

@@ -1,19 +1,19 @@
-//! The one hash, and its named seeds. Persisted: changing either changes a format.
+//! The hash function and the seed of each use. Both are part of the file formats.
 
 use alloc::vec::Vec;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// What a hash is for. One seed for each, so that filters of one key are independent.
+/// What a hash is for. Each use has its own seed, so filters of the same key err independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HashUse {
-    /// Filters of one table: one hash of a key serves all that are asked.
+    /// Table filters: one hash of a key serves all tables.
     Table,
     /// The Bloom filter of a memtable; never persisted.
     Memtable,
     /// Hashed groups of a global range filter.
     Grf,
-    /// Filters that know in which run each key is now, by its hash.
+    /// Filters that map the hash of each key to its current run.
     Chucky,
 }
 
@@ -31,16 +31,16 @@ impl HashUse {
 /// The seed of checksums.
 const CHECKSUM_SEED: u64 = 0x7472_6f6d_6d65_6c03;
 
-/// The checksum of a filter's image (XXH3, 64 bits).
+/// Returns the checksum of a filter's image (XXH3, 64 bits).
 pub fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, CHECKSUM_SEED)
 }
 
-/// The hash of a key for one use (XXH3, 64 bits).
+/// Returns the hash of a key for one use (XXH3, 64 bits).
 ///
-/// Keys of eight bytes are the usual ones. Their length is known at compile time, so that a dozen
-/// instructions of the hash are left, which are inlined. The others take a call: inlining them
-/// would compile all of XXH3 at each place that hashes.
+/// Most keys have eight bytes. For this constant length the hash takes a dozen instructions, which
+/// are inlined. Keys of other lengths call a function: inlining it would compile all of XXH3 at
+/// each use.
 #[inline]
 pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {
     match key.first_chunk::<8>() {
@@ -49,24 +49,24 @@ pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {
     }
 }
 
-/// As [`hash_key`], by a call.
+/// Same as [`hash_key`], without inlining.
 #[inline(never)]
 fn hash_any(key: &[u8], hash_use: HashUse) -> u64 {
     xxh3_64_with_seed(key, hash_use.seed())
 }
 
-/// An odd multiplier without pattern.
+/// An odd multiplier with irregular bits.
 const FOLD: u64 = 0x9e6c_63d0_876a_68c5;
 
-/// Another hash of the same key: the two halves of a product, XORed. Every bit of it depends on
-/// every bit of `hash`.
+/// Derives another hash of the same key: both halves of a product, XORed. Each bit of the result
+/// depends on every bit of `hash`.
 #[inline(always)]
 pub fn remix(hash: u64, seed: u64) -> u64 {
     let product = u128::from(hash ^ seed) * u128::from(FOLD);
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Another number for each number, of which every bit depends on every bit (the finalizer of
+/// Mixes `word` one to one: each bit of the result depends on every bit (the finalizer of
 /// SplitMix64).
 #[inline(always)]
 pub fn mix(word: u64) -> u64 {
@@ -75,23 +75,23 @@ pub fn mix(word: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A place among `count`, by the high bits of a hash. 0 if there is none.
+/// Maps a hash to 0..`count` by its high bits. Returns 0 if `count` is 0.
 #[inline(always)]
 pub fn scaled(hash: u64, count: usize) -> usize {
     ((u128::from(hash) * count as u128) >> 64) as usize
 }
 
-/// The n-th of a fixed sequence of numbers without pattern.
+/// Returns the n-th number of a fixed pseudorandom sequence.
 #[inline]
 pub fn scattered(nth: u64) -> u64 {
     remix(nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15), 0x2545_f491_4f6c_dd1d)
 }
 
-/// As many bits of a hash as [`grouped`] sorts by.
+/// [`grouped`] sorts by this many high bits of a hash.
 const GROUP_BITS: u32 = 9;
 
-/// Items, roughly sorted by their hashes: by the high bits. Those of one hash stay in their order.
-/// A user of the result stays in few places of memory.
+/// Sorts items by the high bits of their hashes. The sort is stable. Placing items by hash in this
+/// order has good cache locality.
 #[inline]
 pub fn grouped<T: Copy + Default>(items: &[T], hash: impl Fn(T) -> u64) -> Vec<T> {
     let group = |item: T| (hash(item) >> (u64::BITS - GROUP_BITS)) as usize;

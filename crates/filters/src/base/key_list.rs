@@ -1,17 +1,17 @@
-//! Keys one behind the other in one allocation, which filters take in one call.
+//! A list of keys in one allocation, which a filter builder takes in one call.
 //! ```text
 //! bytes   |apple|pear|quince|
 //! ends          5    9      15
 //! ```
-//! Invariant: the ends ascend, and the last one is the end of the bytes.
+//! Invariant: the ends ascend, and the last one is the length of the bytes.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Bytes of the usual key.
+/// The most common key length, in bytes.
 const WORD_BYTES: usize = 8;
 
-/// Keys on their way to a filter.
+/// A list of keys for a filter builder.
 #[derive(Clone, Debug, Default)]
 pub struct KeyList {
     bytes: Vec<u8>,
@@ -19,62 +19,63 @@ pub struct KeyList {
 }
 
 impl KeyList {
-    /// Adds a key behind the others.
+    /// Appends a key.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
         match key.first_chunk::<WORD_BYTES>() {
-            // The usual length: a move, not a call.
+            // The common length compiles to a move instead of a call.
             Some(word) if key.len() == WORD_BYTES => self.bytes.extend_from_slice(word),
             _ => self.bytes.extend_from_slice(key),
         }
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds a key unless it is the last one.
+    /// Appends a key unless it equals the last one.
     pub fn push_if_new(&mut self, key: &[u8]) {
         if self.last() != Some(key) {
             self.push(key);
         }
     }
 
-    /// Forgets the keys and keeps the memory.
+    /// Removes all keys and keeps the memory.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[inline]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The key that was added after `place` others. Requires: there is one.
+    /// Returns the key at index `place`. Requires: `place` is below [`len`](Self::len).
     #[inline(always)]
     pub fn get(&self, place: usize) -> &[u8] {
         &self.bytes[self.start(place)..self.ends[place]]
     }
 
-    /// The key that was added last.
+    /// Returns the last key; None if the list is empty.
     pub fn last(&self) -> Option<&[u8]> {
         self.len().checked_sub(1).map(|place| self.get(place))
     }
 
-    /// The keys as they were added.
+    /// Returns the keys in insertion order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.bytes[core::mem::replace(&mut start, end)..end])
     }
 
-    /// The keys at these places, if each of them has eight bytes. Takes time for each of them.
+    /// Returns the keys at `places` as words if each has eight bytes, else None. Takes time linear
+    /// in their number.
     pub fn words(&self, places: Range<usize>) -> Option<&[[u8; WORD_BYTES]]> {
         let start = self.start(places.start);
         let ends = &self.ends[places];
@@ -83,13 +84,13 @@ impl KeyList {
         ends.iter().enumerate().all(is_word).then(|| self.bytes[start..end].as_chunks().0)
     }
 
-    /// Gives back the memory that it has no use for.
+    /// Releases unused capacity.
     pub(crate) fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
     }
 
-    /// The heap bytes of its allocations.
+    /// Returns the size of each allocation, in bytes.
     pub(crate) fn allocations(&self) -> [usize; 2] {
         [self.bytes.capacity(), self.ends.capacity() * size_of::<usize>()]
     }

@@ -1,12 +1,12 @@
-//! Kinds of filters of one table: what a store has to know of one to write and read it.
+//! Kinds of table filters: what a store must know to build and read one.
 //! ```text
 //! kind + bits per key + tuning -> AnyFilterBuilder -- sorted keys --> bytes
 //! kind + bytes ----------------------------------------------------> AnyFilter
 //! ```
-//! Kinds are an open family. One is a value for the whole run of the program, which a store learns
-//! by being given it or by its registration. [`TableKind`] is a kind as plain data.
+//! Anyone may add a kind: a static value that a store gets as an option or by registration.
+//! [`TableKind`] is a kind as plain data.
 //!
-//! Invariant: two kinds are the same if their names are.
+//! Invariant: two kinds are equal if their names are.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -23,51 +23,57 @@ use crate::base::tuning::FilterTuning;
 use crate::base::wire::{Corrupt, Reader};
 use crate::bits::AlignedBytes;
 
-/// A kind of filter of one table.
+/// A kind of table filter.
 pub trait FilterKind: Any + Send + Sync {
-    /// The name that people write, and that files have where there is no tag. 1 to 255 bytes.
+    /// The name in options, and in files if the kind has no tag. 1 to 255 bytes.
     fn name(&self) -> &'static str;
 
-    /// The number that names the kind in files; never reused. None: files have its name. (Numbers
-    /// are given out in `docs/format.md`.)
+    /// The number that identifies the kind in files; never reused. None: files have its name.
+    /// (`docs/format.md` assigns the numbers.)
     fn tag(&self) -> Option<u16> {
         None
     }
 
-    /// Whether it can answer for ranges; else it says "maybe" to every range of more than one key.
+    /// Whether the filter can answer ranges. If not, it says "maybe" to every range of more than
+    /// one key.
     fn knows_ranges(&self) -> bool;
 
-    /// A builder of one filter, of these options, without a key.
+    /// Returns an empty builder of one filter with these options.
     fn builder(&self, options: &FilterOptions) -> Box<dyn AnyFilterBuilder>;
 
-    /// Checks bytes that a builder of this kind made. If another kind made them, the filter says so
-    /// by its kind, or this is an error. (The owner of the bytes has checked a checksum of them.)
+    /// Checks bytes from a builder of this kind and returns the filter. The owner of the bytes has
+    /// verified their checksum.
+    ///
+    /// # Errors
+    /// The bytes are damaged, or another kind made them. (A filter may accept another kind's bytes
+    /// if it reports that kind.)
     fn read(&self, bytes: AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt>;
 
-    /// How false positives fall with memory, of single keys, or of short ranges if it answers for
-    /// them, so that a budget can be divided among runs. None: the rate does not follow from bits.
+    /// How the false positive rate falls with memory: of short ranges if the kind answers ranges,
+    /// else of single keys. It lets a budget be divided among runs. None: the rate does not follow
+    /// from bits per key.
     fn rate_law(&self) -> Option<RateLaw> {
         None
     }
 
-    /// How many ranges in which scans found nothing are kept, so that new filters learn from them.
-    /// 0: filters learn nothing.
+    /// The number of empty query ranges that are kept for new filters to learn from. 0: filters
+    /// learn nothing.
     fn questions_kept(&self, tuning: &FilterTuning) -> usize {
         let _ = tuning;
         0
     }
 
-    /// Some: filters are not read as a whole, but in parts, as many as are worth their memory.
+    /// Some: filters are loaded in parts, as many as are worth their memory.
     fn sub_filters(&self) -> Option<&dyn SubFilterKind> {
         None
     }
 
-    /// The options of this kind in a tuning.
+    /// The tuning options of this kind.
     fn tuning_options(&self) -> &'static [TuningOption] {
         &[]
     }
 
-    /// The options of this kind in a tuning, as people type them. None: it has none.
+    /// The kind's options in `tuning`, as text for people. None: the kind has no options.
     fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
         let text = |option: &TuningOption| {
             format!("{} {}", option.name.replace('_', "-"), (option.write)(tuning))
@@ -97,43 +103,41 @@ impl fmt::Debug for dyn FilterKind {
     }
 }
 
-/// A range that was asked for: its first key, and its last one, if it has one.
+/// A range query: its first key, and its last one unless it is unbounded.
 pub type Question = (Vec<u8>, Option<Vec<u8>>);
 
-/// How the filter of a table is made.
+/// How to build the filter of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FilterOptions {
-    /// Which filter.
+    /// The kind of filter.
     pub kind: &'static dyn FilterKind,
-    /// Its size, everything included, as near as the filter can come to it. More: fewer false
-    /// positives.
+    /// Target size of the filter in bits per key, metadata included. More: fewer false positives.
     pub bits_per_key: f64,
-    /// The options of the kind beside its memory, as text.
+    /// Further options of the kind, as text.
     pub tuning: FilterTuning,
-    /// Ranges in which there was nothing, for filters that learn. More: they know better what is
-    /// asked like them; building takes longer.
+    /// Empty query ranges, for filters that learn. More: better adapted filters, slower building.
     pub questions: Vec<Question>,
 }
 
 impl FilterOptions {
-    /// A filter of so many bits for each key, all else as it usually is.
+    /// Options for `bits_per_key` bits per key, with defaults for all else.
     pub fn new(kind: &'static dyn FilterKind, bits_per_key: f64) -> Self {
         FilterOptions { kind, bits_per_key, tuning: FilterTuning::default(), questions: Vec::new() }
     }
 
-    /// As above, tuned so.
+    /// Returns these options with `tuning`.
     #[must_use]
     pub fn tuned(self, tuning: FilterTuning) -> Self {
         FilterOptions { tuning, ..self }
     }
 
-    /// About how many bytes a filter of so many keys has. Small ones have some more.
+    /// Estimates the bytes of a filter of `keys` keys. Small filters have somewhat more.
     pub fn estimate_bytes(&self, keys: usize) -> usize {
         let bits = keys as f64 * self.bits_per_key.max(0.0);
         (bits / 8.0) as usize + FRAME_BYTES
     }
 
-    /// A builder of such a filter, without a key.
+    /// Returns an empty builder of such a filter.
     pub fn builder(&self) -> Box<dyn AnyFilterBuilder> {
         self.kind.builder(self)
     }
@@ -151,7 +155,7 @@ pub struct TableKind {
 }
 
 impl TableKind {
-    /// A kind without a tag and options of its own, that knows no ranges.
+    /// A kind without a tag, a rate law or tuning options, which cannot answer ranges.
     pub const fn new(
         name: &'static str,
         builder: fn(&FilterOptions) -> Box<dyn AnyFilterBuilder>,
@@ -168,25 +172,25 @@ impl TableKind {
         }
     }
 
-    /// With the number that names it in files.
+    /// Sets the number that identifies the kind in files.
     #[must_use]
     pub const fn with_tag(self, tag: u16) -> Self {
         TableKind { tag: Some(tag), ..self }
     }
 
-    /// It can answer for ranges.
+    /// Declares that the kind can answer ranges.
     #[must_use]
     pub const fn with_ranges(self) -> Self {
         TableKind { knows_ranges: true, ..self }
     }
 
-    /// With the rate by which its false positives fall.
+    /// Sets the law by which its false positive rate falls with memory.
     #[must_use]
     pub const fn with_rate_law(self, rate: RateLaw) -> Self {
         TableKind { rate_law: Some(rate), ..self }
     }
 
-    /// With its options in a tuning.
+    /// Sets the kind's tuning options.
     #[must_use]
     pub const fn with_tuning_options(self, tuning_options: &'static [TuningOption]) -> Self {
         TableKind { tuning_options, ..self }
@@ -223,14 +227,17 @@ impl FilterKind for TableKind {
     }
 }
 
-/// What a small filter has beside its bits, about.
+/// Bytes of a small filter besides its bits, approximately.
 const FRAME_BYTES: usize = 64;
 
-/// What the last bytes of a filter with a tag are: the tag, the version of its format, a number of
-/// its own.
+/// The last bytes of a filter with a tag: its tag, the version of its format, and a byte of the
+/// kind's own.
 const TRAILER_BYTES: usize = 4;
 
-/// Reads a filter by the tag at the end of its bytes, which one of these kinds must have.
+/// Reads a filter of one of `kinds`, which the tag at the end of its bytes selects.
+///
+/// # Errors
+/// The bytes are too short, no kind has the tag, or the kind rejects the bytes.
 pub fn read_filter(
     bytes: AlignedBytes,
     kinds: &[&'static dyn FilterKind],

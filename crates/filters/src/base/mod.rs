@@ -1,14 +1,15 @@
-//! The words that all filters share: questions, answers, hashes, bytes.
+//! What all filters share: queries, answers, hashes and bytes.
 //! ```text
-//! query    a key or a range              filter  the traits of a filter, and traces of reads
+//! query    a key or a range              filter  traits of a filter; traces of memory reads
 //! shape    the runs of a version; codes  hash    a key as 64 bits
-//! rank     counts, known between bounds  wire    bytes from disk, written and checked
-//! monkey   a budget divided among runs       kind    what a store has to know of a filter; tuning
-//! any_filter, sub_filters  filters as objects, whole or in parts; key_list, what they take
-//! filter_builder  what hosts build filters with
-//! real     functions of real numbers, the same in every build
+//! rank     key counts with bounds        wire    reads and writes bytes; checks those from disk
+//! monkey   divides a budget among runs   kind    what a store must know of a filter; tuning
+//! any_filter, sub_filters  filters as trait objects, whole or in parts
+//! key_list        keys for a builder
+//! filter_builder  builder for hosts that keep it behind `&mut self`
+//! real            functions of real numbers, the same in every build
 //! ```
-//! Invariant: nothing here knows of any one filter.
+//! Invariant: nothing here depends on any one filter.
 
 pub(crate) mod any_filter;
 pub(crate) mod filter;

@@ -1,36 +1,37 @@
-//! Monkey: one budget of filter memory for a whole tree, divided among its runs so that the sum of
-//! false positive rates is least.
+//! Monkey: divides one budget of filter memory among the runs of a tree so that the sum of their
+//! false positive rates is minimal.
 //! ```text
-//! entries of runs   10   100   1000  10000        a rule, not a filter
-//! rate of each     .01%   .1%    1%    10%  100%  in proportion to the entries, until it is 1:
-//!                                                 such a run gets no filter; the others share
+//! entries of runs   10   100   1000  10000
+//! rate of each     .01%   .1%    1%    10%  100%  in proportion to the entries, at most 1:
+//!                                                 a run at 1 gets no filter; the others share
 //! ```
-//! A get of an absent key pays for the sum of the rates. A further bit per key lowers a run's rate
-//! by a fixed factor, and costs as many bits as the run has entries. At the optimum, rates are
-//! therefore in proportion to entries. (Monkey: Dayan, Athanassoulis and Idreos, SIGMOD 2017.)
+//! A get of an absent key costs the sum of the rates in needless reads. One more bit per key lowers
+//! a run's rate by a fixed factor, and costs as many bits as the run has entries. So the optimal
+//! rates are proportional to the entries. (Monkey: Dayan, Athanassoulis and Idreos, SIGMOD 2017.)
 //!
-//! Invariant: the bits that all runs get together are at most the budget, and as many where each
-//! bit tells something. No run gets fewer than none.
+//! Invariant: the bits of all runs together are at most the budget, and equal to it where every bit
+//! lowers a rate. No run gets fewer than zero bits.
 
 use alloc::vec::Vec;
 
 use super::real::{exp, ln};
 
-/// How the false positive rate of a filter falls with its bits per key: from some number of bits
-/// on, by the same factor with each.
+/// How the false positive rate of a filter falls with its bits per key. Beyond `floor` each bit
+/// multiplies the rate by the same factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateLaw {
     /// The rate is e^-(slope · (bits per key - floor)), and at most 1.
     slope: f64,
-    /// Bits per key that tell nothing yet.
+    /// Bits per key that do not lower the rate yet.
     floor: f64,
 }
 
 impl RateLaw {
-    /// A Bloom filter with the best number of probes: 0.6185 per bit.
+    /// A Bloom filter with the optimal number of probes: 0.6185 per bit.
     pub const BLOOM: RateLaw = RateLaw::of_slope(core::f64::consts::LN_2 * core::f64::consts::LN_2);
 
-    /// A filter that compares fingerprints, and takes so many bits of memory for each bit of them.
+    /// A filter that compares fingerprints. Each fingerprint bit takes `bits_per_bit` bits of
+    /// memory.
     pub const fn of_fingerprints(bits_per_bit: f64) -> Self {
         RateLaw::of_slope(core::f64::consts::LN_2 / bits_per_bit)
     }
@@ -40,38 +41,39 @@ impl RateLaw {
         RateLaw { slope, floor: 0.0 }
     }
 
-    /// The same law from so many bits per key on; fewer tell nothing. Filters of ranges know the
-    /// order of keys first, and tell them apart by what is left.
+    /// The same law shifted by `floor` bits per key, which do not lower the rate. Range filters
+    /// spend them on the order of keys.
     #[must_use]
     pub const fn from(self, floor: f64) -> Self {
         RateLaw { floor, ..self }
     }
 
-    /// The rate with so many bits per key.
+    /// Returns the rate at `bits_per_key`.
     pub fn at(self, bits_per_key: f64) -> f64 {
         exp(-self.slope * (bits_per_key - self.floor).max(0.0))
     }
 }
 
-/// How a budget is divided.
+/// A division of a budget among runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
     law: RateLaw,
-    /// The logarithm of how many entries a run has whose rate would be 1: rates are in proportion
-    /// to entries.
+    /// The logarithm of the entries at which a run's rate would be 1. Rates are proportional to
+    /// entries.
     log_largest: f64,
-    /// Entries of the largest run that has a filter.
+    /// Entries of the largest run with a filter.
     largest: u64,
 }
 
 impl Split {
-    /// Divides so many bits among runs with so many entries each: the exact optimum, where runs of
-    /// one size get the same. None: no run has entries.
+    /// Divides `budget_bits` among runs; `runs` has the entries of each. The result is the exact
+    /// optimum among divisions that treat runs of equal size alike. None: no run has entries.
     pub fn of(law: RateLaw, runs: &[u64], budget_bits: f64) -> Option<Self> {
         let mut sizes: Vec<u64> = runs.iter().copied().filter(|&entries| entries > 0).collect();
         sizes.sort_unstable();
-        // A run without a filter costs a rate of 1 whatever its size, so these are the largest.
-        // Bits for all others follow from their number: the best number is the one that counts.
+        // A run without a filter has rate 1 whatever its size, so the runs without filters are the
+        // largest. How many have filters determines the bits of each: take the number with the
+        // lowest sum.
         let (mut entries, mut logs) = (0.0, 0.0);
         let none = Split { law, log_largest: f64::NEG_INFINITY, largest: 0 };
         let mut best = (none, sizes.len() as f64);
@@ -85,7 +87,7 @@ impl Split {
                 break;
             }
             let rates = entries * exp(-log_largest) + (sizes.len() - nth - 1) as f64;
-            // Runs of one size get the same: all of them, or none.
+            // Runs of equal size all get filters, or none does.
             let has_equals = sizes.get(nth + 1) == Some(&size);
             if !has_equals && rates <= best.1 {
                 best = (Split { law, log_largest, largest: size }, rates);
@@ -94,21 +96,21 @@ impl Split {
         (!sizes.is_empty()).then(|| best.0.open_above(&sizes))
     }
 
-    /// A run larger than all that there are gets what a run of its size would, if all have filters.
+    /// If all runs have filters, a run larger than all of them gets bits by the same law.
     fn open_above(self, sizes: &[u64]) -> Self {
         let is_all = sizes.last() == Some(&self.largest);
         Split { largest: if is_all { u64::MAX } else { self.largest }, ..self }
     }
 
-    /// What a run with so many entries gets. One that the budget was not divided for too: it gets
-    /// what a run of its size would.
+    /// Returns the bits per key of a run with `entries` entries. The run need not be among those
+    /// that the budget was divided for.
     pub fn bits_per_key(&self, entries: u64) -> f64 {
         let log = ln(entries.max(1) as f64);
         let telling = (self.log_largest - log) / self.law.slope;
         if entries > self.largest || telling <= 0.0 { 0.0 } else { self.law.floor + telling }
     }
 
-    /// The false positive rate of a run with so many entries.
+    /// Returns the false positive rate of a run with `entries` entries.
     pub fn rate(&self, entries: u64) -> f64 {
         self.law.at(self.bits_per_key(entries))
     }
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(Split::of(RateLaw::BLOOM, &[0, 0], 100.0), None);
     }
 
-    /// Every way to divide the budget among three runs in steps of a twentieth bit.
+    /// Tries all ways to divide the budget among three runs in steps of a twentieth bit.
     fn least_by_trying(rate: RateLaw, runs: [u64; 3], bits_per_key: f64) -> f64 {
         let budget = bits_per_key * runs.iter().sum::<u64>() as f64;
         let [a, b, c] = runs.map(|run| run as f64);
@@ -174,7 +176,8 @@ mod tests {
         for (runs, bits_per_key) in cases {
             let ours = sum_of_rates(&split(&runs, bits_per_key), &runs);
             let least = least_by_trying(RateLaw::BLOOM, runs, bits_per_key);
-            // What is tried lies on a grid: it comes near the optimum, and not below.
+            // The tried divisions lie on a grid, so the best comes near the optimum, but not below
+            // it.
             assert!(ours <= least + 1e-9, "{runs:?}: {ours}, but {least} can be had");
             assert!(ours > least * 0.98, "{runs:?}: {ours} is better than can be, {least}");
         }
@@ -207,8 +210,8 @@ mod tests {
         assert!((split.bits_per_key(1) - 5.0).abs() < 1e-9);
     }
 
-    /// The paper's closed form, with all levels filtered and one run in the last level. With ratio
-    /// T, a level's rate is T times that of a run in the level above.
+    /// The paper's closed form, with filters in all levels and one run in the last level. With size
+    /// ratio T, a level's rate is T times that of a run in the level above.
     #[test]
     fn rates_are_in_proportion_to_runs() {
         let (ratio, levels, bits_per_key) = (10u64, 4u32, 8.0);

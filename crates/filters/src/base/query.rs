@@ -1,10 +1,10 @@
-//! What is asked: a key, or a closed range of keys.
+//! A query: one key, or a closed range of keys.
 //! ```text
 //! Point(k)          k
 //! Range(lo, hi)     lo <= key <= hi       (no hi: up to the last key there is)
 //! ```
-//! Invariant: a `KeyRange` is never upside down. Exclusive bounds are asked as inclusive ones:
-//! a filter may say "maybe" too often, never "no" too often.
+//! Invariant: the lower bound of a `KeyRange` is at most its upper one. Exclusive bounds are
+//! queried as inclusive ones: a filter may say "maybe" too often, never "no" too often.
 
 use alloc::vec::Vec;
 use core::ops::Bound;
@@ -17,25 +17,25 @@ pub struct KeyRange<'a> {
 }
 
 impl<'a> KeyRange<'a> {
-    /// From `lower` to `upper`, both included; `None` as upper bound means no bound.
-    /// None if no key lies between them.
+    /// The range from `lower` to `upper`, both included. An `upper` of `None` means no upper bound.
+    /// Returns None if `upper` is below `lower`.
     pub fn new(lower: &'a [u8], upper: Option<&'a [u8]>) -> Option<Self> {
         let upside_down = upper.is_some_and(|upper| upper < lower);
         (!upside_down).then_some(Self { lower, upper })
     }
 
-    /// Every key there is.
+    /// The range of all keys.
     pub fn all() -> Self {
         Self { lower: &[], upper: None }
     }
 
-    /// The range that holds one key alone.
+    /// The range that holds only `key`.
     pub fn of_key(key: &'a [u8]) -> Self {
         Self { lower: key, upper: Some(key) }
     }
 
-    /// The smallest closed range with every key between two bounds. None if no key lies between
-    /// them.
+    /// The closed range between two bounds; it includes an excluded bound, too. None if the bounds
+    /// are out of order, or are one key that is excluded.
     pub fn of_bounds(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Option<Self> {
         let (lower, is_lower_out) = match lower {
             Bound::Included(key) => (key, false),
@@ -51,10 +51,10 @@ impl<'a> KeyRange<'a> {
         Self::new(lower, upper).filter(|_| !(holds_one && (is_lower_out || is_upper_out)))
     }
 
-    /// A range of every key that begins with `prefix`, and of the key behind them, which is put
-    /// into `end`.
+    /// The range of every key that begins with `prefix`. It also includes the first key above
+    /// those, which is written to `end`.
     pub fn of_prefix(prefix: &'a [u8], end: &'a mut Vec<u8>) -> Self {
-        // No key is behind those that begin with 0xff alone.
+        // No key is above those that begin with a prefix of 0xff bytes only.
         let Some(last) = prefix.iter().rposition(|&byte| byte < u8::MAX) else {
             return Self { lower: prefix, upper: None };
         };
@@ -74,13 +74,13 @@ impl<'a> KeyRange<'a> {
         self.upper
     }
 
-    /// Whether `key` lies in the range. Exact: this is a comparison, not a filter.
+    /// Whether `key` lies in the range. Exact: compares keys.
     pub fn covers(&self, key: &[u8]) -> bool {
         self.lower <= key && self.upper.is_none_or(|upper| key <= upper)
     }
 }
 
-/// The one question: which sorted runs may hold this?
+/// The query that every filter answers: which sorted runs may hold this?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Query<'a> {
     /// One key.
@@ -90,7 +90,7 @@ pub enum Query<'a> {
 }
 
 impl<'a> Query<'a> {
-    /// The query as a range: a point is the range of its key alone.
+    /// Returns the query as a range. A point becomes the range of its key alone.
     pub fn range(&self) -> KeyRange<'a> {
         match *self {
             Query::Point(key) => KeyRange::of_key(key),

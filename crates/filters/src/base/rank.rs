@@ -1,66 +1,66 @@
-//! Ranks and counts that are known up to bounds.
+//! Ranks and counts as intervals.
 //! ```text
 //! rank of a key       between `least` and `most` keys lie below it
 //! count of a range    rank at the upper end - rank at the lower end
 //! ```
-//! Invariant: the truth lies between `least` and `most`.
+//! Invariant: the true value lies between `least` and `most`.
 
 use core::ops::AddAssign;
 
-/// Between how many keys and how many lie below a key.
+/// Bounds on a key's rank: the number of keys below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankBounds {
-    /// So many keys are surely below it.
+    /// At least this many keys are below it.
     pub least: u64,
-    /// All others are at or above it: no more keys than these are below it, or equal to it.
+    /// At most this many keys are below or equal to it.
     pub most: u64,
 }
 
 impl RankBounds {
-    /// A rank that is known.
+    /// An exact rank.
     pub fn exact(rank: u64) -> Self {
         RankBounds { least: rank, most: rank }
     }
 
-    /// The rank in the middle.
+    /// The middle of the bounds.
     pub fn middle(&self) -> u64 {
         self.least + self.unsure() / 2
     }
 
-    /// The keys of which is not known on which side they are.
+    /// The number of keys that may lie on either side.
     pub(crate) fn unsure(&self) -> u64 {
         self.most - self.least
     }
 }
 
-/// How many entries a range has: surely `least`, surely no more than `most`, and about `estimate`.
-/// Old values, deletions and what has expired are entries, too: only `most` says something of keys.
+/// Bounds on the number of entries in a range, and an estimate. Old values, tombstones and expired
+/// entries count, too: for keys, only `most` is a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountBounds {
-    /// There are no fewer entries. (Of keys there may be fewer.)
+    /// The range has at least this many entries, but perhaps fewer keys.
     pub least: u64,
-    /// About so many: between the two others.
+    /// An estimate of the entries, between the two bounds.
     pub estimate: u64,
-    /// There are no more entries, and so no more keys.
+    /// The range has at most this many entries, and so at most this many keys.
     pub most: u64,
 }
 
 impl CountBounds {
-    /// A count that is known.
+    /// An exact count.
     pub fn exact(count: u64) -> Self {
         CountBounds { least: count, estimate: count, most: count }
     }
 
-    /// The keys from one key up to another, both included, by their ranks. Requires: ranks ascend
-    /// in keys.
+    /// Bounds the number of keys from one key to another, both included, given their ranks.
+    /// Requires: ranks ascend with keys.
     pub fn between(low: RankBounds, high: RankBounds) -> Self {
         let least = high.least.saturating_sub(low.most);
         let most = high.most.saturating_sub(low.least);
         let estimate = if low == high {
-            // Both ends in one place: half of what is there.
+            // Both ends lie in the same cell: half of its keys.
             low.unsure().div_ceil(2)
         } else {
-            // One key in the cell of an end is most likely that end itself, which the range
+            // A single key in the cell of an end is most likely the end itself, which the range
             // includes.
             (high.least + high.unsure().div_ceil(2)).saturating_sub(low.middle())
         };

@@ -1,17 +1,17 @@
-//! Functions of real numbers, which `core` does not have.
+//! Functions of floating-point numbers that `core` does not have.
 //! ```text
 //! exp, exp2, ln, log2    from libm, in every build and on every machine
 //! powi, power_of_two     from products, and from the bits of the exponent
-//! floor, ceil, round,    exact by IEEE 754, so anybody's do: the processor's with `std`,
-//! sqrt, fract            libm's without
+//! floor, ceil, round,    exact by IEEE 754, so any implementation does: the processor's with
+//! sqrt, fract            `std`, libm's without
 //! ```
-//! Invariant: the same bits in every build. They decide about bits of filters, and a filter has to
-//! be the same with `std`, without, and on each system.
+//! Invariant: results have the same bits in every build. Filters depend on them, and a filter must
+//! have the same bytes with `std`, without it, and on every system.
 
 #[cfg(not(feature = "std"))]
 pub(crate) use libm::{ceil, floor, round, sqrt};
 
-// Called, not copied to where they are used: that would take more room than it saves time.
+// Not inlined: inlining these would cost more code size than it saves time.
 #[inline(never)]
 pub(crate) fn exp(x: f64) -> f64 {
     libm::exp(x)
@@ -57,13 +57,13 @@ mod of_std {
 #[cfg(feature = "std")]
 pub(crate) use of_std::{ceil, floor, round, sqrt};
 
-/// What is behind the point, with the sign.
+/// Returns the fractional part, with the sign of `x`.
 #[inline(always)]
 pub(crate) fn fract(x: f64) -> f64 {
     x - if x < 0.0 { ceil(x) } else { floor(x) }
 }
 
-/// The power, by squaring. Each product is rounded.
+/// Returns `base` to the power of `exponent`, by squaring. Each product is rounded.
 pub(crate) fn powi(base: f64, exponent: u32) -> f64 {
     let (mut power, mut square, mut rest) = (1.0, base, exponent);
     while rest > 0 {
@@ -76,7 +76,7 @@ pub(crate) fn powi(base: f64, exponent: u32) -> f64 {
     power
 }
 
-/// Two to the power of `exponent`. Requires: an exponent of a normal number, -1022 to 1023.
+/// Returns 2 to the power of `exponent`. Requires: -1022 to 1023, the exponents of normal numbers.
 #[inline(always)]
 pub(crate) fn power_of_two(exponent: i32) -> f64 {
     assert!((-1022..=1023).contains(&exponent), "2^{exponent} is no normal number");
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    // Golden bytes: no machine and no build may have others.
+    // Golden bytes: the same on every machine and in every build.
     #[test]
     fn their_bits_are_the_same_everywhere() {
         let mut sum = 0u64;

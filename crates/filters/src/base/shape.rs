@@ -7,18 +7,18 @@
 //! code of an entry flushed as number 4: [4,5)  -> meets [3,6) alone
 //! code of an entry of the last level:   [0,3)  -> meets [0,3) alone
 //! ```
-//! Invariant (DESIGN, the rule): every table and every filter entry has a span that contains the
-//! flush numbers of its entries. A table may hold a key only if its span meets the code of an entry
-//! that matches the key. Merging coarsens spans and never changes codes.
+//! Invariant (docs/architecture.md, "The rule"): every table and every filter entry has a span that
+//! contains the flush numbers of its entries. A table may hold a key only if its span meets the
+//! code of a matching entry. Merges widen the spans of tables and never change codes.
 
 use alloc::vec::Vec;
 
-/// Counts flushes. Later flush, larger number; never reused.
+/// A flush number: counts flushes. A later flush has a larger number; numbers are never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlushNumber(pub u64);
 
 impl FlushNumber {
-    /// The number after this one.
+    /// Returns the number after this one.
     #[must_use]
     pub fn next(self) -> Self {
         FlushNumber(self.0 + 1)
@@ -39,22 +39,22 @@ impl core::fmt::Debug for Span {
 }
 
 impl Span {
-    /// None if there is no number in [lo, hi).
+    /// The span [lo, hi). None if it would be empty.
     pub fn new(lo: FlushNumber, hi: FlushNumber) -> Option<Self> {
         (lo < hi).then_some(Span { lo, hi })
     }
 
-    /// The span of one flush.
+    /// The span of a single flush.
     pub fn of_flush(flush: FlushNumber) -> Self {
         Span { lo: flush, hi: flush.next() }
     }
 
-    /// The least flush number in the span.
+    /// The smallest flush number in the span.
     pub fn lo(self) -> FlushNumber {
         self.lo
     }
 
-    /// The least flush number above the span.
+    /// The smallest flush number above the span.
     pub fn hi(self) -> FlushNumber {
         self.hi
     }
@@ -64,7 +64,8 @@ impl Span {
         self.lo < other.hi && other.lo < self.hi
     }
 
-    /// What is between borders that ascend, from the newest to the oldest.
+    /// Splits the span at each of `borders` inside it. `borders` ascend; the parts come newest
+    /// first.
     fn divided_at(self, borders: &[FlushNumber]) -> impl Iterator<Item = Span> {
         let within = borders.iter().rev().filter(move |border| self.lo < **border);
         let mut hi = self.hi;
@@ -76,27 +77,27 @@ impl Span {
         })
     }
 
-    /// The least span that covers both.
+    /// Returns the smallest span that covers both.
     #[must_use]
     pub fn hull(self, other: Span) -> Span {
         Span { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) }
     }
 }
 
-/// Codes that one answer can list before it says "all".
+/// An answer lists at most this many codes; beyond that it becomes "all".
 const CODES_MAX: usize = 24;
-/// Codes of an answer that are kept at hand: nearly all answers have fewer, and a query makes an
-/// answer.
+/// An answer keeps this many codes inline and allocates for more. Nearly all answers have fewer.
 const CODES_FEW: usize = 4;
 
-/// A filter's answer: the codes of the entries that match a query.
-/// Empty: no run holds anything for the query. Too many to list: `All`, an ordinary answer.
+/// A filter's answer: the codes of the entries that match a query. If it is empty, no run holds
+/// anything for the query. If there are too many codes to list, the answer is "all": every run is a
+/// candidate.
 #[derive(Clone, Debug)]
 pub struct Codes {
     all: bool,
     len: usize,
     few: [Span; CODES_FEW],
-    /// All of them, if they are more than few.
+    /// All listed codes, if there are more than `few` has room for.
     many: Vec<Span>,
 }
 
@@ -108,12 +109,12 @@ impl Default for Codes {
 }
 
 impl Codes {
-    /// No code yet.
+    /// An answer without codes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forget what was collected.
+    /// Removes all codes, so that the value can take another answer.
     pub fn clear(&mut self) {
         (self.all, self.len) = (false, 0);
         self.many.clear();
@@ -145,18 +146,18 @@ impl Codes {
         self.len += 1;
     }
 
-    /// Gives up listing: every run is a candidate.
+    /// Makes the answer "all": every run is a candidate.
     pub fn push_all(&mut self) {
         self.clear();
         self.all = true;
     }
 
-    /// True: no entry matches, no run holds anything for the query.
+    /// Whether no entry matches. True: no run holds anything for the query.
     pub fn is_empty(&self) -> bool {
         self.len == 0 && !self.all
     }
 
-    /// True: the answer is "maybe, all of them".
+    /// Whether the answer is "all": every run may hold something.
     pub fn is_all(&self) -> bool {
         self.all
     }
@@ -172,11 +173,11 @@ impl Codes {
     }
 }
 
-/// Place of a run within one shape, newest first. Means nothing in another shape.
+/// The position of a run within one shape, newest first. It means nothing in another shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunIndex(pub u16);
 
-/// The runs of a version as plain data: per level, newest first, the span of each run.
+/// The runs of a version as plain data: the spans of each level's runs, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
     /// `levels[l]` has the spans of level l's runs, newest first.
@@ -185,9 +186,9 @@ pub struct Shape {
 
 impl Shape {
     /// The shape of a lazily levelled tree with all merges done. Its last level has the flushes
-    /// below `base_end`; the levels above have those up to `next`, exclusive. A merge is a carry
-    /// (GRF paper, section 4.2). In base `size_ratio`, the l-th digit of the number of newer
-    /// flushes is the number of runs of level l.
+    /// below `base_end`; the levels above have the rest, up to `next`, exclusive. A merge is a
+    /// carry (GRF paper, section 4.2). So in base `size_ratio`, the l-th digit of the number of
+    /// newer flushes is the number of runs in level l.
     pub fn of_round(base_end: FlushNumber, next: FlushNumber, size_ratio: u32) -> Shape {
         let ratio = u64::from(size_ratio.max(2));
         let (mut levels, mut end, mut worth) = (Vec::new(), next.0, 1);
@@ -205,18 +206,19 @@ impl Shape {
         Shape { levels }
     }
 
-    /// Every run's span, newest first over all levels.
+    /// Returns the spans of all runs, newest first across all levels.
     pub fn runs(&self) -> impl Iterator<Item = Span> + '_ {
         self.levels.iter().flatten().copied()
     }
 
-    /// The number of runs in each level, as the GRF paper (section 4.2) writes a shape: "1211".
+    /// Returns the number of runs in each level. The GRF paper (section 4.2) writes a shape so:
+    /// "1211".
     pub fn digits(&self) -> Vec<usize> {
         self.levels.iter().map(Vec::len).collect()
     }
 
-    /// This shape as if no run had flushes on both sides of one of `borders`, which ascend: codes
-    /// are not widened across them.
+    /// Returns this shape with every run's span split at `borders`, which ascend. Codes are then
+    /// not widened across a border.
     #[must_use]
     pub fn divided_at(mut self, borders: &[FlushNumber]) -> Shape {
         if borders.is_empty() {
@@ -229,7 +231,7 @@ impl Shape {
         self
     }
 
-    /// The runs that may hold an entry with one of `codes`, newest first.
+    /// Returns the runs that may hold an entry with one of `codes`, newest first.
     pub fn resolve<'a>(&'a self, codes: &'a Codes) -> impl Iterator<Item = RunIndex> + 'a {
         let numbered = self.runs().enumerate();
         numbered.filter(|(_, span)| codes.may_meet(*span)).map(|(place, _)| RunIndex(place as u16))

@@ -1,16 +1,17 @@
-//! Filters that lie on disk in parts, each of which can be read and asked alone.
+//! Filters that lie on disk as sub-filters, each of which can be read and probed alone.
 //! ```text
-//! file     | part 0 | part 1 | ... | part n-1 | directory |
-//!          read when a table is opened: the directory
-//! memory     part 0   part 1                    directory
-//!            loaded and dropped later: parts, one at a time
+//! file     | sub-filter 0 | sub-filter 1 | ... | sub-filter n-1 | directory |
+//!          opening a table reads the directory
+//! memory     sub-filter 0   sub-filter 1                          directory
+//!          later, single sub-filters are loaded and dropped
 //!
-//! gets, a sample of them -> SubFilterPolicy -> which table gains a part, which ones lose one
+//! sampled gets -> SubFilterPolicy -> which table gains a sub-filter, which ones lose one
 //! ```
-//! The store reads, checks and drops parts; the kind says what lies where, and the policy what is
-//! worth its memory. Nothing here reads a file.
+//! The store reads, checks and drops sub-filters. The kind defines the layout; the policy decides
+//! which sub-filters are worth their memory. Nothing here reads a file.
 //!
-//! Invariant: parts that are not in memory make a filter say "maybe" more often, and never "no".
+//! Invariant: a filter without some of its sub-filters says "maybe" more often, and never "no"
+//! wrongly.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -21,107 +22,108 @@ use crate::base::kind::FilterOptions;
 use crate::base::tuning::FilterTuning;
 use crate::base::wire::Corrupt;
 
-/// What a kind of filter in parts brings beside what every kind does.
+/// What a kind of sub-filters provides beyond [`FilterKind`](crate::FilterKind).
 pub trait SubFilterKind: Send + Sync {
-    /// The options of what a table has on disk, if `bits_per_key` of these are to be in memory on
-    /// average.
+    /// Options of what a table keeps on disk, if `bits_per_key` of `options` is the average in
+    /// memory.
     fn on_disk(&self, options: FilterOptions) -> FilterOptions;
 
-    /// As many bytes at a filter's end have the directory, or all of them, if there are fewer.
+    /// The directory lies in the last bytes of a filter: at most this many.
     fn directory_bytes_max(&self) -> usize;
 
-    /// Checks a directory: the last bytes of a filter of so many bytes.
+    /// Checks a directory. `tail` has the last bytes of a filter of `filter_bytes` bytes.
     fn read_directory(
         &self,
         tail: &[u8],
         filter_bytes: u64,
     ) -> Result<Box<dyn SubFilterDirectory>, Corrupt>;
 
-    /// The policy that decides what is in memory.
+    /// Creates the policy that decides which sub-filters are in memory.
     fn policy(&self, tuning: &FilterTuning) -> Box<dyn SubFilterPolicy>;
 
-    /// One get in so many is counted; at least 1.
+    /// The policy sees one of this many gets; at least 1.
     fn sample_gets(&self, tuning: &FilterTuning) -> u32;
 }
 
-/// Where the parts of one filter are.
+/// The layout of one filter's sub-filters.
 pub trait SubFilterDirectory: Send + Sync {
-    /// How many parts there are.
+    /// The number of sub-filters.
     fn count(&self) -> u8;
-    /// Memory of one part.
+    /// The memory of one sub-filter, in bytes.
     fn part_bytes(&self) -> u64;
-    /// False positive rate of one part; that of several is the product.
+    /// The false positive rate of one sub-filter; that of several is the product.
     fn part_rate(&self) -> f64;
-    /// Where in the filter a part is.
+    /// The byte range of a sub-filter in the filter.
     fn range(&self, number: u8) -> Range<u64>;
-    /// Memory of the directory.
+    /// The memory of the directory, in bytes.
     fn size_bytes(&self) -> usize;
-    /// A part over its bytes, after its checksum was checked.
+    /// Makes a sub-filter of its bytes, after verifying their checksum.
     fn part(&self, number: u8, bytes: Vec<u8>) -> Result<Box<dyn SubFilter>, Corrupt>;
 }
 
-/// A part of a filter.
+/// A sub-filter in memory.
 pub trait SubFilter: Send + Sync {
-    /// Which one it is.
+    /// Its number in its filter.
     fn number(&self) -> u8;
-    /// The memory that it takes.
+    /// Its memory, in bytes.
     fn size_bytes(&self) -> usize;
     /// False: the table has no entry of the key. True: it may have one.
     fn may_contain(&self, key: &HashedKey<'_>) -> bool;
-    /// As above, and `trace` sees the memory that is read.
+    /// Same as `may_contain`. Reports to `trace` which memory it reads.
     fn may_contain_traced(&self, key: &HashedKey<'_>, trace: &mut dyn Trace) -> bool;
 }
 
-/// What a policy has to know of a table's parts.
+/// What a policy must know of a table's sub-filters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TableSubFilters {
-    /// Memory of one part.
+    /// The memory of one sub-filter, in bytes.
     pub sub_filter_bytes: u64,
-    /// False positive rate of one part; that of several is the product.
+    /// The false positive rate of one sub-filter; that of several is the product.
     pub sub_filter_rate: f64,
-    /// How many parts there are to be had.
+    /// The number of sub-filters available on disk.
     pub count: u8,
 }
 
-/// A part that is worth more in memory than others. Nothing has changed yet.
+/// A proposal to load one sub-filter and drop others that are worth less. It is not applied yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adjustment {
-    /// The table that has one part more then.
+    /// The table that would gain a sub-filter.
     pub load: u64,
-    /// The tables that have one part less then, each of them once.
+    /// The tables that would lose one sub-filter each, without repetition.
     pub drop: Vec<u64>,
 }
 
-/// Decides how many parts of each table are in memory. Tables have numbers, which are the store's.
+/// Decides how many sub-filters of each table are in memory. The store numbers the tables.
 pub trait SubFilterPolicy: Send {
-    /// Sets how much memory all parts may take.
+    /// Sets the memory budget of all sub-filters, in bytes.
     fn set_budget_bytes(&mut self, bytes: u64);
-    /// How much memory all parts may take.
+    /// The memory budget of all sub-filters, in bytes.
     fn budget_bytes(&self) -> u64;
-    /// How much memory they take.
+    /// The memory that the loaded sub-filters take, in bytes.
     fn loaded_bytes(&self) -> u64;
-    /// Adds a table, with so many parts in memory.
+    /// Adds a table that has `loaded` sub-filters in memory.
     fn insert(&mut self, table: u64, of: TableSubFilters, loaded: u8);
-    /// Forgets all tables but those that stay, and gives their numbers.
+    /// Forgets all tables for which `stays` is false, and returns them.
     fn retain(&mut self, stays: &dyn Fn(u64) -> bool) -> Vec<u64>;
-    /// A table has one part less to be had: it is damaged.
+    /// Records that one of a table's sub-filters is damaged, so it has one fewer available.
     fn lose_one(&mut self, table: u64);
-    /// The tables with 0, 1, 2, ... parts in memory.
+    /// Returns the tables with 0, 1, 2, ... sub-filters in memory.
     fn queues(&self) -> Vec<Vec<u64>>;
-    /// How many needless reads are expected of all questions that were counted.
+    /// The number of needless reads expected over all counted queries.
     fn expected_needless_reads(&self) -> f64;
-    /// How many questions were counted.
+    /// The number of counted queries.
     fn counted_questions(&self) -> f64;
-    /// A get was counted.
+    /// Counts a get of the store: time advances by one.
     fn tick(&mut self);
-    /// A table was asked in vain.
+    /// Counts a query of a table that had no entry for it.
     fn asked(&mut self, table: u64);
-    /// What a part more of a table spares for its bytes. 0: there is none to be had.
+    /// The needless reads that one more sub-filter of the table would save per byte. 0: none is
+    /// available.
     fn worth(&self, table: u64) -> f64;
-    /// Which parts are to be dropped so that a table has one more. None: it is not worth it.
+    /// Proposes which sub-filters to drop so that the table gains one. None: it would not pay.
     fn adjustment(&self, table: u64) -> Option<Adjustment>;
-    /// Does what an adjustment says.
+    /// Records that an adjustment was made.
     fn apply(&mut self, adjustment: &Adjustment);
-    /// Takes parts away until the budget is kept: each table that is named loses one.
+    /// Drops sub-filters until the budget is kept. Returns a table for each sub-filter dropped.
     fn shrink(&mut self) -> Vec<u64>;
 }

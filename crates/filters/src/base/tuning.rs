@@ -1,27 +1,27 @@
-//! What filters are told beside their memory: values of any type, at most one of each.
+//! Further options of filters: values of any type, at most one per type.
 //! ```text
-//! set(RosettaPlan { range_bits: 10, .. })        a value that is not the usual one is kept
-//! get::<RosettaPlan>()  -> that value            get::<PrefixRule>()  -> the usual one
+//! set(RosettaPlan { range_bits: 10, .. })        keeps the value, as it is not the default
+//! get::<RosettaPlan>()  -> that value            get::<PrefixRule>()  -> its default
 //! ```
-//! So a kind of filter brings its own options, and code that stores or passes them need not know
-//! it.
+//! So a kind of filter brings its own option type. Code that stores or passes a tuning need not
+//! know that type.
 //!
-//! Invariant: no value that equals its type's default is kept, so equal tunings compare equal.
+//! Invariant: a value equal to its type's default is not kept, so equal tunings compare equal.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::{Any, TypeId};
 use core::fmt::Debug;
 
-/// Options of one kind of filter, or of several.
+/// The options of one or several kinds of filters.
 pub trait Tuning: Any + Clone + Debug + Default + PartialEq + Send + Sync {
-    /// An option that makes no sense, and why. None: all do.
+    /// An invalid option and what is wrong with it. None: all are valid.
     fn problem(&self) -> Option<(&'static str, &'static str)> {
         None
     }
 }
 
-/// A value of some type that is a [`Tuning`].
+/// An object-safe form of [`Tuning`].
 trait AnyTuning: Any + Debug + Send + Sync {
     fn problem(&self) -> Option<(&'static str, &'static str)>;
     fn equals(&self, other: &dyn Any) -> bool;
@@ -42,27 +42,27 @@ impl<T: Tuning> AnyTuning for T {
     }
 }
 
-/// What filters are told beside their memory; each value for the kinds that ask for its type.
+/// Options of filters beyond bits per key. Each kind reads the value of its own option type.
 #[derive(Clone, Debug, Default)]
 pub struct FilterTuning(Vec<Arc<dyn AnyTuning>>);
 
 impl FilterTuning {
-    /// Everything as it usually is.
+    /// A tuning with all defaults.
     pub fn new() -> Self {
         FilterTuning::default()
     }
 
-    /// The value of a type; its default, if none was set.
+    /// Returns the value of type `T`, or its default if none was set.
     pub fn get<T: Tuning>(&self) -> T {
         self.given::<T>().unwrap_or_default()
     }
 
-    /// The value of a type that was set and is not the default. None: there is none.
+    /// Returns the value of type `T` if one was set that is not the default.
     pub fn given<T: Tuning>(&self) -> Option<T> {
         self.0.iter().find_map(|value| value.as_any().downcast_ref::<T>()).cloned()
     }
 
-    /// Sets the value of a type.
+    /// Sets the value of type `T`.
     pub fn set<T: Tuning>(&mut self, value: T) {
         self.0.retain(|other| other.as_any().type_id() != TypeId::of::<T>());
         if value != T::default() {
@@ -70,21 +70,21 @@ impl FilterTuning {
         }
     }
 
-    /// Changes the value of a type.
+    /// Changes the value of type `T` in place.
     pub fn change<T: Tuning>(&mut self, change: impl FnOnce(&mut T)) {
         let mut value = self.get::<T>();
         change(&mut value);
         self.set(value);
     }
 
-    /// This tuning with a value of some type.
+    /// Returns this tuning with `value`.
     #[must_use]
     pub fn with<T: Tuning>(mut self, value: T) -> Self {
         self.set(value);
         self
     }
 
-    /// The first option that makes no sense, and why. None: all do.
+    /// The first invalid option and what is wrong with it. None: all are valid.
     pub fn problem(&self) -> Option<(&'static str, &'static str)> {
         self.0.iter().find_map(|value| value.problem())
     }

@@ -1,8 +1,8 @@
-//! Options of kinds of filters, as text.
+//! Options of filter kinds as text.
 //! ```text
 //! surf_suffix = hash:4+real:8      prefix = sep:/      rosetta_range_bits = 10
 //! ```
-//! Invariant: what is written is read as the same.
+//! Invariant: written text reads back as the same value.
 
 use alloc::string::String;
 use alloc::string::ToString;
@@ -11,33 +11,33 @@ use super::tuning::{FilterTuning, Tuning};
 use core::fmt::Display;
 use core::str::FromStr;
 
-/// An option of a kind of filter beside its memory: for command lines and bindings.
+/// An option of a filter kind beyond bits per key, for command lines and bindings.
 pub struct TuningOption {
-    /// Its name; no option of another kind has it.
+    /// Its name, unique among all kinds.
     pub name: &'static str,
-    /// What it may be.
+    /// Its allowed values.
     pub limits: &'static str,
-    /// What it does.
+    /// Its effect.
     pub help: &'static str,
-    /// Sets it from its text. The error says what it may be.
+    /// Sets the option from text. The error states the allowed values.
     pub read: fn(&mut FilterTuning, &str) -> Result<(), String>,
-    /// Its text.
+    /// Returns the option's value as text.
     pub write: fn(&FilterTuning) -> String,
 }
 
 impl TuningOption {
-    /// The text of its default.
+    /// Returns its default value as text.
     pub fn default_text(&self) -> String {
         (self.write)(&FilterTuning::default())
     }
 
-    /// Whether it is meant by a name, in which `-` is as good as `_`.
+    /// Whether `name` names this option. `-` and `_` are equivalent.
     pub fn is_named(&self, name: &str) -> bool {
         self.name.bytes().eq(name.bytes().map(|byte| if byte == b'-' { b'_' } else { byte }))
     }
 }
 
-/// Sets a field of a tuning from its text.
+/// Parses `text` and sets a field of a tuning to the value.
 pub fn read_tuning<T: Tuning, V: FromStr<Err: Display>>(
     tuning: &mut FilterTuning,
     text: &str,
@@ -48,10 +48,10 @@ pub fn read_tuning<T: Tuning, V: FromStr<Err: Display>>(
     Ok(())
 }
 
-/// The text of an option that is not set.
+/// The text of a value that the filter chooses.
 const AUTO: &str = "auto";
 
-/// As [`read_tuning`], of a field that may be left to the filter: `auto`.
+/// Same as [`read_tuning`], for an optional field: `auto` leaves the choice to the filter.
 pub fn read_tuning_or_auto<T: Tuning, V: FromStr<Err: Display>>(
     tuning: &mut FilterTuning,
     text: &str,
@@ -64,7 +64,7 @@ pub fn read_tuning_or_auto<T: Tuning, V: FromStr<Err: Display>>(
     read_tuning(tuning, text, |own, value| set(own, Some(value)))
 }
 
-/// The text of a field that may be left to the filter.
+/// Returns the text of an optional field, `auto` for None.
 pub fn text_or_auto(value: Option<impl Display>) -> String {
     value.map_or_else(|| AUTO.into(), |value| value.to_string())
 }

@@ -1,9 +1,10 @@
-//! Bytes in and out: little-endian, checked. Bytes from outside are strangers.
+//! Reads and writes bytes: little-endian and checked, as bytes from disk may be damaged.
 //! ```text
 //! Reader   bytes ----take----> value | Corrupt { at, what }
 //! Writer   value ----put-----> bytes
 //! ```
-//! Invariant: a `Reader` never panics and never reads past its end; a decoder asks for the end.
+//! Invariant: a `Reader` never panics and never reads past its end. A decoder calls `end` at its
+//! end.
 
 use alloc::vec::Vec;
 
@@ -19,7 +20,7 @@ pub struct Corrupt {
     pub what: &'static str,
 }
 
-/// Cuts values off the front of a byte string.
+/// Reads values from the front of a byte string.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -27,32 +28,32 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first byte.
+    /// A reader at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Reader { bytes, at: 0 }
     }
 
-    /// How many bytes were cut off so far.
+    /// The number of bytes read so far.
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// All bytes, those that were cut off included.
+    /// Returns all bytes, including those already read.
     pub(crate) fn whole(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// An error at the present place.
+    /// An error at the current position.
     pub fn corrupt(&self, what: &'static str) -> Corrupt {
         Corrupt { at: self.at, what }
     }
 
-    /// The next `len` bytes.
+    /// Reads `len` bytes.
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], Corrupt> {
         if len > self.left() {
             return Err(self.corrupt("more bytes than there are"));
@@ -67,27 +68,28 @@ impl<'a> Reader<'a> {
         Ok(taken.try_into().expect("bytes(N) gives N bytes"))
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn u8(&mut self) -> Result<u8, Corrupt> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// Two bytes, little-endian.
+    /// Reads two bytes, little-endian.
     pub fn u16(&mut self) -> Result<u16, Corrupt> {
         Ok(u16::from_le_bytes(self.array()?))
     }
 
-    /// Four bytes, little-endian.
+    /// Reads four bytes, little-endian.
     pub fn u32(&mut self) -> Result<u32, Corrupt> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// Eight bytes, little-endian.
+    /// Reads eight bytes, little-endian.
     pub fn u64(&mut self) -> Result<u64, Corrupt> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// LEB128: seven bits a byte, low bits first, at most ten bytes, no superfluous zero byte.
+    /// Reads an LEB128 varint: seven bits a byte, low bits first, at most ten bytes. A superfluous
+    /// zero byte is an error.
     pub fn varint(&mut self) -> Result<u64, Corrupt> {
         let start = self.at;
         let wrong = |what| Corrupt { at: start, what };
@@ -107,7 +109,7 @@ impl<'a> Reader<'a> {
         Err(wrong("a varint of more than ten bytes"))
     }
 
-    /// A varint that is a length of bytes in memory.
+    /// Reads a varint that is a length in memory.
     #[expect(
         clippy::len_without_is_empty,
         reason = "it reads a length, it is not the reader's own"
@@ -118,13 +120,13 @@ impl<'a> Reader<'a> {
         usize::try_from(value).map_err(|_| Corrupt { at: start, what: "a length beyond memory" })
     }
 
-    /// A byte string: its length as a varint, then its bytes.
+    /// Reads a byte string: its length as a varint, then its bytes.
     pub fn string(&mut self) -> Result<&'a [u8], Corrupt> {
         let len = self.len()?;
         self.bytes(len)
     }
 
-    /// Requires that nothing is left.
+    /// Checks that no bytes are left.
     pub fn end(&self) -> Result<(), Corrupt> {
         if self.left() == 0 { Ok(()) } else { Err(self.corrupt("bytes after the end")) }
     }
@@ -137,12 +139,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts empty.
+    /// An empty writer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many bytes were written.
+    /// The number of bytes written.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -152,32 +154,32 @@ impl Writer {
         self.bytes.is_empty()
     }
 
-    /// Raw bytes.
+    /// Appends raw bytes.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// One byte.
+    /// Appends one byte.
     pub fn u8(&mut self, value: u8) {
         self.bytes.push(value);
     }
 
-    /// Two bytes, little-endian.
+    /// Appends two bytes, little-endian.
     pub fn u16(&mut self, value: u16) {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// Four bytes, little-endian.
+    /// Appends four bytes, little-endian.
     pub fn u32(&mut self, value: u32) {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// Eight bytes, little-endian.
+    /// Appends eight bytes, little-endian.
     pub fn u64(&mut self, value: u64) {
         self.bytes(&value.to_le_bytes());
     }
 
-    /// LEB128, as [`Reader::varint`] reads it.
+    /// Appends an LEB128 varint, as [`Reader::varint`] reads it.
     pub fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.u8(value as u8 | 0x80);
@@ -186,62 +188,68 @@ impl Writer {
         self.u8(value as u8);
     }
 
-    /// A byte string: its length as a varint, then its bytes.
+    /// Appends a byte string: its length as a varint, then its bytes.
     pub fn string(&mut self, bytes: &[u8]) {
         self.varint(bytes.len() as u64);
         self.bytes(bytes);
     }
 
-    /// Makes room for so many more bytes.
+    /// Reserves room for `more` bytes.
     pub fn reserve(&mut self, more: usize) {
         self.bytes.reserve_exact(more);
     }
 
-    /// What was written.
+    /// Returns the bytes written.
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// What was written so far.
+    /// The bytes written so far.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
+<<<<<<< HEAD
     /// The same, to be changed where it is.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
     /// Starts again, keeping the memory.
+=======
+    /// Removes all bytes and keeps the memory.
+>>>>>>> helper-e4
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 }
 
-/// The signature at the end of a filter's bytes: the filter's kind, and a number of its own.
+/// The signature at the end of a filter's bytes: its kind, format version and one parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
     /// The kind's tag.
     pub tag: u16,
-    /// The version of its format.
+    /// The version of the format.
     pub version: u8,
-    /// The filter's own number.
+    /// A byte of the filter's own, such as its number of probes.
     pub parameter: u8,
 }
 
 impl Signature {
-    /// After a filter's fields: their checksum and the signature.
+    /// The length of the checksum and the signature, which follow a filter's fields.
     pub const BYTES: usize = 4 + 2 + 1 + 1;
 
-    /// Appends a filter's fields and signs them.
+    /// Appends a filter's fields, their checksum and this signature to `out`.
     pub fn sign(self, fields: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(fields);
         out.extend_from_slice(&self.check(fields).to_le_bytes());
         out.extend_from_slice(&self.encode());
     }
 
-    /// The fields of a filter with this tag and version, `fields_len` bytes long, and its
-    /// parameter.
+    /// Returns the `fields_len` bytes before checksum and signature, and the parameter.
+    ///
+    /// # Errors
+    /// The bytes are too short, the checksum is wrong, or tag and version are not the given ones.
     pub fn fields(
         image: &[u8],
         (tag, version): (u16, u8),
@@ -263,13 +271,13 @@ impl Signature {
         Ok((fields, signed.parameter))
     }
 
-    /// The signature alone.
+    /// Returns the signature's bytes, without a checksum.
     pub fn encode(self) -> [u8; 4] {
         let [low, high] = self.tag.to_le_bytes();
         [low, high, self.version, self.parameter]
     }
 
-    /// Reads what `encode` gives.
+    /// Reads the bytes of [`encode`](Self::encode).
     pub fn read(input: &mut Reader<'_>) -> Result<Signature, Corrupt> {
         Ok(Signature { tag: input.u16()?, version: input.u8()?, parameter: input.u8()? })
     }

@@ -1,11 +1,13 @@
-//! Bytes whose first byte begins a cache line.
+//! A byte string that begins on a cache line.
 //! ```text
 //! address       64·n          64·n + 64     64·n + 128
 //! allocation  ..| line 0      | line 1      | line 2 : it ends where the bytes do
 //! ```
-//! The allocator promises no line's start, so up to a line less a byte is skipped; then no `unsafe`
-//! is needed. Invariant: the start is a multiple of the line size. So what lies at a multiple of
-//! the line size in the bytes lies on one cache line in memory.
+//! The allocator does not align to cache lines, so up to 63 bytes at the start are skipped. This
+//! needs no `unsafe`.
+//!
+//! Invariant: the start is a multiple of the line size. So a block at a multiple of the line size
+//! in the bytes lies on one cache line.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,18 +18,18 @@ const LINE_BYTES: usize = 64;
 /// A byte string of fixed length that starts on a cache line.
 #[derive(Default)]
 pub struct AlignedBytes {
-    /// Never moved to another allocation; it ends with the bytes.
+    /// Never reallocated; it ends with the bytes.
     allocation: Vec<u8>,
     start: usize,
 }
 
 impl AlignedBytes {
-    /// `len` bytes, all zero.
+    /// Returns `len` zero bytes.
     pub fn zeroed(len: usize) -> Self {
         Self::starting_on_a_line(vec![0; len + LINE_BYTES - 1], len)
     }
 
-    /// As [`zeroed`](Self::zeroed). None: there is no memory for them.
+    /// Same as [`zeroed`](Self::zeroed). None: the allocation failed.
     pub fn try_zeroed(len: usize) -> Option<Self> {
         let mut allocation = Vec::new();
         let with_skipped = len.checked_add(LINE_BYTES - 1)?;
@@ -42,14 +44,14 @@ impl AlignedBytes {
         AlignedBytes { allocation, start }
     }
 
-    /// A copy of `bytes`.
+    /// Returns a copy of `bytes`.
     pub fn from_slice(bytes: &[u8]) -> Self {
         let mut aligned = Self::zeroed(bytes.len());
         aligned.copy_from_slice(bytes);
         aligned
     }
 
-    /// The memory it takes on the heap, what is skipped included.
+    /// The heap memory of the bytes, including those skipped for alignment.
     pub fn heap_bytes(&self) -> usize {
         self.allocation.capacity()
     }

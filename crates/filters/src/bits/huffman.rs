@@ -1,15 +1,15 @@
-//! Huffman's codes: lengths from weights, and canonical codes from lengths.
+//! Huffman codes: lengths from weights, and canonical codes from lengths.
 //! ```text
 //! weights   .5 .25 .125 .125   ->  lengths  1 2 3 3   ->  codes  0 10 110 111
 //! ```
-//! Invariant: no code is the beginning of another one, and together they leave no room for one
-//! more.
+//! Invariant: no code is a prefix of another, and no further code would fit (the codes are
+//! complete).
 
 use alloc::vec::Vec;
 use core::ops::Add;
 
-/// The length of each weight's code. A single weight needs no code: its length is zero. Requires:
-/// no weight is NaN.
+/// Returns the code length of each weight, in bits. A single weight gets length zero. Requires: no
+/// weight is NaN.
 pub fn code_lengths(weights: &[f64]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by(|&a, &b| weights[a].total_cmp(&weights[b]));
@@ -21,9 +21,9 @@ pub fn code_lengths(weights: &[f64]) -> Vec<u32> {
     lengths
 }
 
-/// How deep the leaves of the tree are. Requires: ascending weights.
+/// Returns the depth of each leaf in the Huffman tree. Requires: ascending weights.
 ///
-/// Nodes are made in ascending order of their weights. The least two are therefore always at the
+/// Inner nodes are created in ascending order of weight. So the two smallest are always at the
 /// heads of two queues: the remaining leaves and the remaining nodes.
 pub fn depths<W: Copy + PartialOrd + Add<Output = W>>(leaves: &[W]) -> Vec<u32> {
     let count = leaves.len();
@@ -50,8 +50,8 @@ pub fn depths<W: Copy + PartialOrd + Add<Output = W>>(leaves: &[W]) -> Vec<u32> 
     depths
 }
 
-/// Codes in the order of their lengths, as numbers. Requires: ascending lengths of at most 32 bits,
-/// as `code_lengths` gives.
+/// Returns the canonical codes, in the order of their lengths. Requires: ascending lengths of at
+/// most 32 bits, such as sorted ones of `code_lengths`.
 pub fn canonical_codes(lengths: &[u32]) -> Vec<u64> {
     let (mut next, mut before) = (0u64, lengths.first().copied().unwrap_or(0));
     let code = |&length: &u32| {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
     use crate::base::hash::scattered;
 
-    /// Huffman's own words: take the least two, over and over.
+    /// Huffman's algorithm as published: combine the two least weights, repeatedly.
     fn lengths_by_search(weights: &[f64]) -> f64 {
         let mut left = weights.to_vec();
         let mut sum = 0.0;

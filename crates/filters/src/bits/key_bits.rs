@@ -1,15 +1,15 @@
-//! A byte string as a bit string, continued with zeros for ever.
+//! A byte string as a bit string, followed by zeros without end.
 //! ```text
 //! "ab"    01100001 01100010 00000000 00000000 ...
 //! bit     0        8        16       24
 //! ```
-//! Invariant: if a <= b bytewise, then a's bit string is not above b's. Two different keys have the
-//! same bit string only if one is the other with zero bytes appended.
+//! Invariant: if a <= b bytewise, a's bit string is not above b's. Two different keys have the same
+//! bit string only if one is the other with zero bytes appended.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-/// 64 bits of `key` from byte `at` on, the first bit on top.
+/// Returns 64 bits of `key` from byte `at` on, the first one as the most significant.
 #[inline(always)]
 pub fn word_at(key: &[u8], at: usize) -> u64 {
     if let Some(word) = key.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
@@ -19,7 +19,7 @@ pub fn word_at(key: &[u8], at: usize) -> u64 {
         return 0;
     }
     match key.last_chunk::<8>() {
-        // The last eight bytes, without those before `at`.
+        // Loads the last eight bytes and shifts out those before `at`.
         Some(last) => u64::from_be_bytes(*last) << (8 * (8 - (key.len() - at))),
         None => padded_word(&key[at..]),
     }
@@ -32,7 +32,7 @@ fn padded_word(short: &[u8]) -> u64 {
         .fold(0, |word, (place, &byte)| word | u64::from(byte) << (56 - 8 * place))
 }
 
-/// 64 bits of `key` from bit `at` on, the first bit on top.
+/// Returns 64 bits of `key` from bit `at` on, the first one as the most significant.
 #[inline(always)]
 pub fn bits_at(key: &[u8], at: usize) -> u64 {
     let (byte, shift) = (at / 8, at % 8);
@@ -40,7 +40,7 @@ pub fn bits_at(key: &[u8], at: usize) -> u64 {
     word_at(key, byte) << shift | u64::from(next) >> (8 - shift)
 }
 
-/// The least string that is above all strings with this prefix. None: there is none.
+/// Returns the smallest string above all strings with this prefix. None: no string is above them.
 pub fn after_all_with(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.last_mut() {
         if let Some(next) = last.checked_add(1) {
@@ -52,7 +52,7 @@ pub fn after_all_with(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     None
 }
 
-/// The number of leading bits that the two share; None if they are the same bit string.
+/// Returns the length of the common prefix in bits. None: both are the same bit string.
 #[inline(always)]
 pub fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
     let longer = a.len().max(b.len());
@@ -67,7 +67,7 @@ pub fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
     None
 }
 
-/// The order of the two bit strings.
+/// Compares the two bit strings.
 #[inline(always)]
 pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let longer = a.len().max(b.len());

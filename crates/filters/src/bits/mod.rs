@@ -1,16 +1,16 @@
-//! Bits and bytes as the filters lay them out.
+//! Bit-level structures that filters are laid out in.
 //! ```text
 //! aligned      bytes that begin on a cache line
-//! huffman      codes that are the shorter, the commoner what they stand for
-//! key_bits     a key as a bit string that goes on with zeros for ever
-//! packed       bits behind each other in a byte string
-//! row          numbers one after the other, wherever they are
-//! rank_select  how many ones lie before a place, and where the n-th one is, in long bit strings
-//! search       where among ordered things one belongs
-//! select       where the n-th zero is
-//! simd         instructions that not every processor has
+//! huffman      Huffman codes
+//! key_bits     a key as a bit string, followed by zeros without end
+//! packed       bit-packed numbers
+//! row          arrays of numbers, in memory of their own or inside bytes
+//! rank_select  rank and select of ones in long bit vectors
+//! search       branchless binary search
+//! select       the n-th zero
+//! simd         instructions that only some processors have
 //! ```
-//! Invariant: nothing here knows of any one filter.
+//! Invariant: nothing here depends on any one filter.
 
 mod aligned;
 pub mod huffman;

@@ -1,71 +1,71 @@
-//! Numbers of a few bits, one after the other, high bits first.
+//! Bit-packed numbers, most significant bit first.
 //! ```text
 //! push(5, 3) push(1, 2) push(255, 8)   ->   101 01 111|11111 000   (bytes)
 //! ```
-//! Invariant: a number written at a bit position is read back from it. Readers load eight bytes at
-//! once, so packed bytes are followed by `PADDING` bytes that are never interpreted.
+//! Invariant: a number written at a bit position is read back from there. Readers load eight bytes
+//! at once, so packed bytes must be followed by `PADDING` bytes, whose values do not matter.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Bytes that must follow packed bits: as many as any reader loads at once.
+/// Bytes that must follow packed bits: the most that any reader loads at once.
 #[cfg(test)]
 pub const PADDING: usize = 32;
 
-/// The most bits that can be pushed or read at once.
+/// The most bits that one call can push or read.
 pub const LEN_MAX: usize = 57;
 
-/// Eight bytes from `at` on, the first byte on top. Requires: they exist.
+/// Loads eight bytes at `at`, big-endian. Requires: they exist.
 #[inline(always)]
 pub fn word(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes[at..].first_chunk::<8>().expect("packed bytes are padded");
     u64::from_be_bytes(*chunk)
 }
 
-/// As [`word`], but 0 where there are not as many bytes: to damaged ones anything may lead.
+/// Same as [`word`], but 0 past the end, where damaged bytes may lead.
 #[inline(always)]
 pub fn word_or_zero(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
     chunk.map_or(0, |chunk| u64::from_be_bytes(*chunk))
 }
 
-/// At least [`LEN_MAX`] bits from bit `at` on, the first on top.
+/// Loads at least [`LEN_MAX`] bits from bit `at` on, the first one as the most significant.
 #[inline(always)]
 pub fn load(bytes: &[u8], at: usize) -> u64 {
     word(bytes, at / 8) << (at % 8)
 }
 
-/// As [`load`], but 0 where there are not as many bytes.
+/// Same as [`load`], but 0 past the end.
 #[inline(always)]
 pub fn load_or_zero(bytes: &[u8], at: usize) -> u64 {
     word_or_zero(bytes, at / 8) << (at % 8)
 }
 
-/// The top `len` bits of `word`, as a number. Requires: `len` <= 64.
+/// Returns the top `len` bits of `word` as a number. Requires: `len` <= 64.
 #[inline(always)]
 pub fn top(word: u64, len: usize) -> u64 {
     if len == 0 { 0 } else { word >> (64 - len) }
 }
 
-/// The number of `len` bits at bit `at`. Requires: `len` <= [`LEN_MAX`].
+/// Reads the number of `len` bits at bit `at`. Requires: `len` <= [`LEN_MAX`].
 #[inline(always)]
 pub fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
     debug_assert!(len <= LEN_MAX, "{len} bits");
     top(load(bytes, at), len)
 }
 
-/// The most bits of a number that [`write_packed`] takes.
+/// The most bits per number in [`write_packed`].
 pub const PACKED_BITS_MAX: usize = 32;
 
-/// Appends numbers of `len` bits each, and fills the last byte with zeros: as [`BitWriter`], with
-/// fewer turns. Requires: `len` <= [`PACKED_BITS_MAX`].
+/// Appends numbers of `len` bits each and pads the last byte with zeros. Faster than [`BitWriter`],
+/// with the same result. Requires: `len` <= [`PACKED_BITS_MAX`].
 #[inline(always)]
 pub fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: &mut Vec<u8>) {
     let (mut word, mut used) = (0u64, 0);
     for number in numbers {
         word = word << len | u64::from(number);
         used += len;
-        // Never more than a word: fewer than 32 bits were left, and at most as many come.
+        // The word cannot overflow: fewer than 32 bits were left, and at most 32 more come.
         if used >= 32 {
             used -= 32;
             out.extend_from_slice(&((word >> used) as u32).to_be_bytes());
@@ -75,7 +75,7 @@ pub fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: &mut Ve
     out.extend_from_slice(&rest[..used.div_ceil(8)]);
 }
 
-/// Reads numbers of one length, one after the other.
+/// Reads consecutive numbers of equal length.
 pub struct PackedReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -83,13 +83,13 @@ pub struct PackedReader<'a> {
 }
 
 impl<'a> PackedReader<'a> {
-    /// Starts at bit `at`. Requires: `len` <= [`LEN_MAX`].
+    /// A reader at bit `at`. Requires: `len` <= [`LEN_MAX`].
     #[inline(always)]
     pub fn new(bytes: &'a [u8], at: usize, len: usize) -> Self {
         PackedReader { bytes, at, len }
     }
 
-    /// Takes the next number.
+    /// Reads the next number.
     #[inline(always)]
     pub fn take(&mut self) -> u64 {
         let number = read(self.bytes, self.at, self.len);
@@ -98,7 +98,7 @@ impl<'a> PackedReader<'a> {
     }
 }
 
-/// Writes numbers of one length, one after the other, in place of bytes that are there already.
+/// Writes consecutive numbers of equal length into existing bytes.
 pub struct PackedWriter<'a> {
     bytes: &'a mut [u8],
     at: usize,
@@ -108,19 +108,20 @@ pub struct PackedWriter<'a> {
 }
 
 impl<'a> PackedWriter<'a> {
-    /// Requires: `len` <= [`PACKED_BITS_MAX`], and room for the numbers and four bytes more.
+    /// A writer at the first byte. Requires: `len` <= [`PACKED_BITS_MAX`], and room for the numbers
+    /// and four more bytes.
     #[inline(always)]
     pub fn new(bytes: &'a mut [u8], len: usize) -> Self {
         debug_assert!(len <= PACKED_BITS_MAX, "{len} bits");
         PackedWriter { bytes, at: 0, len, word: 0, used: 0 }
     }
 
-    /// Writes the next number, which has no more than the low bits.
+    /// Writes the next number. Requires: it fits into `len` bits.
     #[inline(always)]
     pub fn push(&mut self, number: u64) {
         self.word = self.word << self.len | number;
         self.used += self.len;
-        // As in `write_packed`: never more than a word.
+        // The word cannot overflow, as in `write_packed`.
         if self.used >= 32 {
             self.used -= 32;
             self.store((self.word >> self.used) as u32);
@@ -133,7 +134,7 @@ impl<'a> PackedWriter<'a> {
         self.at += 4;
     }
 
-    /// Fills the last byte with zeros, and says how many bytes were written.
+    /// Pads the last byte with zeros and returns the number of bytes written.
     #[inline(always)]
     pub fn finish(mut self) -> usize {
         let rest = self.used.div_ceil(8);
@@ -142,7 +143,7 @@ impl<'a> PackedWriter<'a> {
     }
 }
 
-/// Numbers of `len` bits each, with as many bytes behind them as are read with the last one.
+/// Packs numbers of `len` bits each. Appends the padding that reading the last one needs.
 pub fn packed(numbers: impl ExactSizeIterator<Item = u64>, len: usize) -> Box<[u8]> {
     const BEHIND: usize = size_of::<u64>();
     let mut bytes = Vec::with_capacity(numbers.len() * len / 8 + 2 * BEHIND);
@@ -153,7 +154,7 @@ pub fn packed(numbers: impl ExactSizeIterator<Item = u64>, len: usize) -> Box<[u
     bytes.into_boxed_slice()
 }
 
-/// Appends packed numbers to bytes.
+/// Appends bit-packed numbers to bytes.
 pub struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     word: u64,
@@ -161,12 +162,12 @@ pub struct BitWriter<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    /// Starts at the end of `out`.
+    /// A writer at the end of `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         BitWriter { out, word: 0, used: 0 }
     }
 
-    /// Appends the `len` low bits of `value`, which has no others. Requires: `len` <= 64.
+    /// Appends the `len` low bits of `value`. Requires: `len` <= 64, and the other bits are zero.
     #[inline(always)]
     pub fn push(&mut self, value: u64, len: usize) {
         debug_assert!(len <= 64 && (len == 64 || value >> len == 0), "{value} in {len} bits");
@@ -186,7 +187,7 @@ impl<'a> BitWriter<'a> {
         self.used = over;
     }
 
-    /// Fills the last byte with zeros.
+    /// Pads the last byte with zeros.
     pub fn finish(self) {
         let len = self.used.div_ceil(8);
         self.out.extend_from_slice(&self.word.to_be_bytes()[..len]);

@@ -1,49 +1,49 @@
-//! Ranks and places of ones in long bit strings, with few precomputed answers.
+//! Rank and select on long bit vectors, with sparse precomputed answers.
 //! ```text
 //! bits      1011 0010 | 1101 0000 | 0110 ...      little-endian words, lowest bit first
-//! ranks     0           4           7             u32 for each block: the ones before it
-//! samples   place of one 0, of one 64, of one 128, ...   u32 each
+//! ranks     0           4           7             u32 per block: the ones before it
+//! samples   positions of ones 0, 64, 128, ...      u32 each
 //! ```
-//! Invariant: any bytes may be behind these views. What they answer may then be wrong, but nothing
-//! is read that is not there.
+//! Invariant: these views may lie over any bytes. Their answers may then be wrong, but nothing is
+//! read out of bounds.
 
 use crate::bits::simd::select_one;
 
-/// Bits of a word.
+/// Bits per word.
 const WORD_BITS: usize = 64;
-/// Words of a block of [`Ranked::rank_in_block`].
+/// Words per block of [`Ranked::rank_in_block`].
 const BLOCK_WORDS: usize = 8;
-/// Bits of such a block: a cache line.
+/// Bits per block: one cache line.
 pub const BLOCK_BITS: usize = WORD_BITS * BLOCK_WORDS;
-/// Every so many ones, one's place is kept.
+/// The position of every 64th one is sampled.
 pub const SAMPLE_ONES: usize = 64;
 
-/// Bits in little-endian words of eight bytes. Beyond the last word there are zeros for ever.
+/// A bit vector in little-endian words of eight bytes. Past the last word all bits are zeros.
 #[derive(Clone, Copy)]
 pub struct Bits<'a> {
     words: &'a [[u8; 8]],
 }
 
 impl<'a> Bits<'a> {
-    /// Whole words; what is left of `bytes` is not looked at.
+    /// A view of the whole words of `bytes`; trailing bytes are ignored.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         Bits { words: bytes.as_chunks().0 }
     }
 
-    /// 64 bits.
+    /// Returns a word; 0 past the end.
     #[inline(always)]
     pub fn word(self, index: usize) -> u64 {
         self.words.get(index).map_or(0, |word| u64::from_le_bytes(*word))
     }
 
-    /// One bit.
+    /// Returns one bit.
     #[inline(always)]
     pub fn get(self, at: usize) -> bool {
         self.word(at / WORD_BITS) >> (at % WORD_BITS) & 1 == 1
     }
 
-    /// The first one in `from..end`; `end` if there is none.
+    /// Returns the position of the first one in `from..end`; `end` if there is none.
     #[inline(always)]
     pub fn next_one(self, from: usize, end: usize) -> usize {
         if from >= end {
@@ -61,7 +61,7 @@ impl<'a> Bits<'a> {
         (index * WORD_BITS + word.trailing_zeros() as usize).min(end)
     }
 
-    /// The last one in `start..end`.
+    /// Returns the position of the last one in `start..end`.
     #[inline(always)]
     pub fn last_one(self, start: usize, end: usize) -> Option<usize> {
         if start >= end {
@@ -81,13 +81,13 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// A word whose `count` lowest bits are ones. Requires: `count` <= 64.
+/// Returns a word whose `count` lowest bits are ones. Requires: `count` <= 64.
 #[inline(always)]
 fn low_ones(count: usize) -> u64 {
     if count == WORD_BITS { u64::MAX } else { (1 << count) - 1 }
 }
 
-/// Bits with the number of ones before each word, or before each block of eight.
+/// A bit vector with the number of ones before each word, or before each block of eight words.
 #[derive(Clone, Copy)]
 pub struct Ranked<'a> {
     bytes: &'a [u8],
@@ -95,7 +95,7 @@ pub struct Ranked<'a> {
 }
 
 impl<'a> Ranked<'a> {
-    /// Bits, and the ranks that [`write_ranks`] made of them.
+    /// A view of bits and the ranks that [`write_ranks`] made of them.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], ranks: &'a [u8]) -> Self {
         Ranked { bytes, ranks: ranks.as_chunks().0 }
@@ -106,7 +106,7 @@ impl<'a> Ranked<'a> {
         self.ranks.get(index).map_or(0, |rank| u32::from_le_bytes(*rank) as usize)
     }
 
-    /// The ones before bit `at`, of bits whose ranks are kept for each word.
+    /// Returns the number of ones before bit `at`. Requires: ranks per word.
     #[inline(always)]
     pub fn rank_in_word(self, at: usize) -> usize {
         let index = at / WORD_BITS;
@@ -114,22 +114,22 @@ impl<'a> Ranked<'a> {
         self.kept_rank(index).wrapping_add(word.count_ones() as usize)
     }
 
-    /// As [`Ranked::rank_in_word`], looking at the rank of each eighth word only: what finer ranks
-    /// save.
+    /// Same as [`Ranked::rank_in_word`], but uses only every eighth rank. It measures what finer
+    /// ranks save.
     #[inline(always)]
     pub fn rank_from_eighth_word(self, at: usize) -> usize {
         let first = at / BLOCK_BITS * BLOCK_WORDS;
         self.kept_rank(first).wrapping_add(self.ones_of_block(at))
     }
 
-    /// The ones before bit `at`, of bits whose ranks are kept for each block.
+    /// Returns the number of ones before bit `at`. Requires: ranks per block.
     #[inline(always)]
     pub fn rank_in_block(self, at: usize) -> usize {
         self.kept_rank(at / BLOCK_BITS).wrapping_add(self.ones_of_block(at))
     }
 
-    /// An estimate of the ones before bit `at`, without a look at the bits: it takes the ones of a
-    /// block as evenly spread. Requires: ranks are kept for each block. Of damaged ranks, anything.
+    /// Estimates the number of ones before bit `at` by linear interpolation between blocks, without
+    /// reading the bits. Requires: ranks per block. Damaged ranks give arbitrary results.
     #[inline(always)]
     pub fn estimate_rank(self, at: usize) -> usize {
         let (block, within) = (at / BLOCK_BITS, at % BLOCK_BITS);
@@ -138,8 +138,8 @@ impl<'a> Ranked<'a> {
         before.wrapping_add(more)
     }
 
-    /// The ones before bit `at` in its block. No branch depends on `at`: it would be mispredicted
-    /// all the time.
+    /// Returns the number of ones before bit `at` in its block. No branch depends on `at`, as it
+    /// would be mispredicted all the time.
     #[inline(always)]
     fn ones_of_block(self, at: usize) -> usize {
         const BLOCK_BYTES: usize = BLOCK_BITS / 8;
@@ -151,11 +151,11 @@ impl<'a> Ranked<'a> {
     }
 }
 
-/// The ones before bit `at` of a few words.
+/// Returns the number of ones before bit `at` of a few words.
 #[inline(always)]
 fn ones_before(words: &[[u8; 8]], at: usize) -> usize {
     let mut ones = 0;
-    // A loop: a call of an iterator's might leave the code for this processor.
+    // A plain loop: an iterator's call might be compiled without this processor's instructions.
     for (index, word) in words.iter().enumerate() {
         let len = at.saturating_sub(index * WORD_BITS).min(WORD_BITS);
         ones += (u64::from_le_bytes(*word) & low_ones(len)).count_ones() as usize;
@@ -163,7 +163,7 @@ fn ones_before(words: &[[u8; 8]], at: usize) -> usize {
     ones
 }
 
-/// Bits with the places of some ones.
+/// A bit vector with the positions of sampled ones.
 #[derive(Clone, Copy)]
 pub struct Selected<'a> {
     bits: Bits<'a>,
@@ -171,15 +171,15 @@ pub struct Selected<'a> {
 }
 
 impl<'a> Selected<'a> {
-    /// Bits, and the samples that [`write_samples`] made of them.
+    /// A view of bits and the samples that [`write_samples`] made of them.
     #[inline(always)]
     pub fn new(bits: Bits<'a>, samples: &'a [u8]) -> Self {
         Selected { bits, samples: samples.as_chunks().0 }
     }
 
-    /// Estimates where the one with `rank` ones below it is, and the distance to the next one,
-    /// without a look at the bits. It takes the ones between two samples as evenly spread. Of
-    /// damaged samples, anything.
+    /// Estimates the position of the one that has `rank` ones below it, and the distance to the
+    /// next one. Interpolates between two samples without reading the bits. Damaged samples give
+    /// arbitrary results.
     #[inline(always)]
     pub fn estimate_select(self, rank: usize) -> Option<(usize, usize)> {
         let sample = |index: usize| {
@@ -191,8 +191,9 @@ impl<'a> Selected<'a> {
         Some(((from + before) as usize, (width / SAMPLE_ONES as u64) as usize))
     }
 
-    /// Where the one with `rank` ones below it is; None: the search from the nearest sample below
-    /// did not find it in `words_max` words. Only each `SKIP`-th sample is looked at: 1 is fastest.
+    /// Returns the position of the one that has `rank` ones below it. None: the search from the
+    /// nearest sample below did not find it within `words_max` words. Uses only every `SKIP`-th
+    /// sample: 1 is fastest.
     #[inline(always)]
     pub fn select<const SKIP: usize>(self, rank: usize, words_max: usize) -> Option<usize> {
         let sampled = rank / (SAMPLE_ONES * SKIP);
@@ -206,8 +207,8 @@ impl<'a> Selected<'a> {
             return Some(first * WORD_BITS + select_one(head, left) as usize);
         }
         left -= head.count_ones();
-        // Four words at a time, until the one lies in them: a search is many words where nodes are
-        // wide.
+        // Four words at a time, until they hold the one: where nodes are wide, a search passes many
+        // words.
         let mut passed = 0;
         for four in words.as_chunks::<4>().0 {
             let ones = four.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum::<u32>();
@@ -228,14 +229,13 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// How many ranks [`write_ranks`] writes for so many bits: also one for the place after the last
-/// bit.
+/// The number of ranks that [`write_ranks`] writes for `bits` bits, including one for the end.
 pub fn ranks_len(bits: usize, block_bits: usize) -> usize {
     bits / block_bits + 1
 }
 
-/// Writes how many ones come before each block of bits. Requires: `ranks` has the room that
-/// [`ranks_len`] tells.
+/// Writes the number of ones before each block of bits. Requires: `ranks` has [`ranks_len`] times
+/// four bytes.
 pub fn write_ranks(bits: &[u8], block_bits: usize, ranks: &mut [u8]) {
     let mut blocks = bits.chunks(block_bits / 8);
     let mut ones = 0u32;
@@ -246,12 +246,12 @@ pub fn write_ranks(bits: &[u8], block_bits: usize, ranks: &mut [u8]) {
     }
 }
 
-/// How many samples [`write_samples`] writes for so many ones.
+/// The number of samples that [`write_samples`] writes for `ones` ones.
 pub fn samples_len(ones: usize) -> usize {
     ones.div_ceil(SAMPLE_ONES)
 }
 
-/// Writes the place of each 64th one. Requires: `samples` has the room that [`samples_len`] tells.
+/// Writes the position of every 64th one. Requires: `samples` has [`samples_len`] times four bytes.
 pub fn write_samples(bits: &[u8], samples: &mut [u8]) {
     let mut samples = samples.as_chunks_mut::<4>().0.iter_mut();
     let mut ones = 0usize;
@@ -272,7 +272,7 @@ pub fn write_samples(bits: &[u8], samples: &mut [u8]) {
 mod tests {
     use super::*;
 
-    /// Bits whose density changes along the way.
+    /// Bits of varying density.
     fn some_bits(words: u64) -> Vec<u8> {
         let word = |n: u64| {
             let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);

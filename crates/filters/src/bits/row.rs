@@ -1,26 +1,26 @@
-//! Numbers one after the other, in memory of their own or in place in bytes.
+//! Arrays of numbers, in memory of their own or inside bytes.
 //! ```text
-//! Box<[u32]>      numbers as the processor has them
-//! &[[u8; 4]]      the same numbers where they were written, least byte first, aligned or not
+//! Box<[u32]>      native numbers
+//! &[[u8; 4]]      the same numbers in place: little-endian, of any alignment
 //! ```
-//! Invariant: the same numbers either way.
+//! Invariant: both give the same numbers.
 
 use alloc::boxed::Box;
 
-/// Numbers one after the other.
+/// An array of numbers.
 pub trait Row<N> {
-    /// How many.
+    /// The number of items.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Whether the array is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number at a place. Requires: there is one.
+    /// Returns the number at index `place`. Requires: `place` is below `len`.
     fn at(&self, place: usize) -> N;
 
-    /// Where they are.
+    /// The address of the first number.
     fn address(&self) -> usize;
 }
 

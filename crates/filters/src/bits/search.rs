@@ -1,19 +1,19 @@
-//! Branchless binary search: the place of a value among sorted ones, without unpredictable
-//! branches.
+//! Branchless binary search.
 //! ```text
-//! below below below | not not      steps of 8, 4, 2, 1: each is taken or not, by arithmetic
+//! below below below | not not      steps of 8, 4, 2, 1: each is taken or not, without a branch
 //! ```
-//! A processor that guesses wrongly which way a search turns waits as long as some ten comparisons
-//! take; half of all guesses are wrong. So a search makes as many steps whatever it finds, and
-//! hardly more where there are few things. Invariant: what is found is what a search one by one
-//! finds.
+//! A mispredicted branch costs some ten comparisons, and half of the branches of a binary search
+//! are mispredicted. So this search always makes the same number of steps, which wastes few in
+//! short ranges.
+//!
+//! Invariant: it returns what a linear search would.
 
 use core::hint::select_unpredictable;
 use core::ops::Range;
 
-/// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at
-/// least `STEPS` comparisons, which is enough for 2^STEPS - 1 things. `below` may be asked of place
-/// 0, and of the place before `from`: then for nothing.
+/// Returns the first place of `from..end` that is not `below`. Makes at least `STEPS` comparisons,
+/// which suffice for 2^STEPS - 1 places. Requires: places that are `below` come first. `below` may
+/// also be called for place 0 and the place before `from`, whose answers are ignored.
 #[inline(always)]
 pub fn first_not<const STEPS: u32>(
     from: usize,
@@ -29,14 +29,14 @@ pub fn first_not<const STEPS: u32>(
     let end = at + len;
     for step in (0..STEPS).rev() {
         let next = at + (1 << step);
-        // Beyond the end, the last one is compared, to no effect.
+        // Beyond the end it compares the last one and ignores the answer.
         let is_below = below(next.min(end).saturating_sub(1));
         at = select_unpredictable((next <= end) & is_below, next, at);
     }
     at
 }
 
-/// As [`first_not`], with a branch for each step: for searches that wait for more than a branch.
+/// Same as [`first_not`], with a branch per step: for searches whose memory accesses dominate.
 #[inline(always)]
 pub fn partition_point(places: Range<usize>, mut low: impl FnMut(usize) -> bool) -> usize {
     let (mut from, mut end) = (places.start, places.end);

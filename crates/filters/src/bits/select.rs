@@ -1,9 +1,9 @@
-//! Finds the n-th zero bit, lowest bit first.
+//! Select of zeros: finds the n-th zero bit, least significant bit first.
 //! ```text
 //! words        ...1101 0011
 //! zero 0 is bit 2, zero 1 is bit 3, zero 2 is bit 5
 //! ```
-//! Invariant: every machine finds the same bit.
+//! Invariant: the result is the same on every machine.
 
 use super::simd;
 use core::hint::select_unpredictable;
@@ -13,13 +13,15 @@ const WORD_BYTES: usize = size_of::<u64>();
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = ONES << 7;
 
-/// The place of the one bit with `rank` ones below it, on every machine. Requires: there is one.
+/// Returns the position of the one that has `rank` ones below it, without special instructions.
+/// Requires: it exists.
 #[inline(always)]
 pub fn select_one(word: u64, rank: u32) -> u32 {
     let pairs = word - ((word >> 1) & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + ((pairs >> 2) & 0x3333_3333_3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
-    // Per byte, the ones up to its end; a top bit for each byte that ends at or before `rank` ones.
+    // `sums`: the ones up to the end of each byte. `passed`: a top bit for each byte that ends at
+    // or before `rank` ones.
     let sums = bytes.wrapping_mul(ONES);
     let passed = (((u64::from(rank) * ONES) | TOPS) - (sums & !TOPS)) & TOPS;
     let byte = passed.count_ones() * 8;
@@ -32,15 +34,16 @@ pub fn select_one(word: u64, rank: u32) -> u32 {
     byte + rest.trailing_zeros()
 }
 
-/// The place of the zero bit with `rank` zeros below it, in little-endian words from byte `at` on.
-/// Past the bytes there are zeros. So many words are looked at together, and are most often enough.
-/// Requires: eight bytes can be read wherever the bytes mean anything.
+/// Returns the position of the zero that has `rank` zeros below it. Counts in little-endian words
+/// from byte `at` on; past the end all bits are zeros. Looks at `WORDS` words at once, which
+/// usually suffice. Requires: the last meaningful byte is followed by enough bytes for an
+/// eight-byte load.
 #[inline(always)]
 pub fn select_zero<const WORDS: usize>(bytes: &[u8], at: usize, rank: u32) -> usize {
     let end = at + WORDS * WORD_BYTES;
     let Some(words) = bytes.get(at..end) else { return select_zero_on(bytes, at, 0, rank) };
     let zeros: [u64; WORDS] = core::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
-    // The word cannot be predicted, so all words are counted, without a branch.
+    // The right word cannot be predicted, so all words are counted, without branches.
     let (mut word, mut before, mut place) = (zeros[0], 0, 0);
     let mut through = zeros[0].count_ones();
     for (index, &next) in zeros.iter().enumerate().skip(1) {
@@ -56,7 +59,7 @@ pub fn select_zero<const WORDS: usize>(bytes: &[u8], at: usize, rank: u32) -> us
     place + simd::select_one(word, rank - before) as usize
 }
 
-/// [`select_zero`], where the words before `skipped` bytes have been passed.
+/// Continues [`select_zero`] after the first `skipped` bytes.
 #[cold]
 fn select_zero_on(bytes: &[u8], at: usize, mut skipped: usize, mut rank: u32) -> usize {
     loop {
@@ -69,8 +72,7 @@ fn select_zero_on(bytes: &[u8], at: usize, mut skipped: usize, mut rank: u32) ->
     }
 }
 
-/// Eight bytes from `at` on, the first byte lowest. Where there are not as many: 0, which only
-/// damaged bytes lead to.
+/// Loads eight bytes at `at`, little-endian. Returns 0 past the end, where only damaged bytes lead.
 #[inline(always)]
 pub fn little_word(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
@@ -111,7 +113,7 @@ mod tests {
             assert_eq!(select_zero::<2>(&bytes, 0, rank as u32), bit);
             assert_eq!(select_zero::<4>(&bytes, 8, rank as u32), bit - 64);
         }
-        // Past the bytes, too: there are zeros.
+        // Past the end of the bytes there are zeros, too.
         assert_eq!(select_zero::<4>(&bytes, 0, 4 + 8 * 8 + 100), 320 + 8 * 8 + 100);
     }
 }

@@ -1,13 +1,15 @@
-//! The instructions that a processor may have beside those that all have.
+//! Routines that use instructions of some processors only.
 //! ```text
-//! fastest(work)    the same code twice: for every processor; with BMI, POPCNT, LZCNT and AVX2
-//! equal, at_least  sixteen bytes compared at once (SSE2, which every x86-64 has)
-//! select_one       the n-th one of a word (BMI2: its place, deposited among the ones)
-//! nibble_planes    bit 0 of sixty-four nibbles, bit 1, ... (AVX2)
-//! prefetch         cache lines asked for before they are read
+//! fastest(work)    compiles work twice: for any processor; with BMI, POPCNT, LZCNT and AVX2
+//! equal, at_least  compare sixteen bytes at once (SSE2, which every x86-64 has)
+//! select_one       the n-th one of a word (BMI2: deposits its index among the ones)
+//! nibble_planes    transposes sixty-four nibbles into four bit planes (AVX2)
+//! prefetch         requests cache lines before they are read
 //! ```
-//! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over
-//! bytes; sums of bytes; nothing. Invariant: twins give the same answer.
+//! This is the one file with `unsafe`. Each routine has a safe equivalent: the same work, compiled
+//! for any processor; a loop over bytes; sums of bytes; nothing.
+//!
+//! Invariant: both give the same answer.
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -16,9 +18,10 @@ use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 const LINE_BYTES: usize = 64;
 
-/// Does `work` with the instructions that this processor has. It is to be marked, as in
-/// `fastest(#[inline(always)] move || ..)`, and so is all that it calls: only then is it compiled
-/// twice.
+/// Runs `work` with the instructions that this processor has.
+///
+/// Write `fastest(#[inline(always)] move || ..)`, and mark all that it calls so, too: only inlined
+/// code is compiled twice.
 #[inline(always)]
 pub fn fastest<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -30,7 +33,7 @@ pub fn fastest<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// What is known of the processor, so that a probe asks with one load.
+/// Cached detection, so that a probe costs one load.
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 static HAS_V3: AtomicU8 = AtomicU8::new(UNKNOWN);
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -48,7 +51,7 @@ fn has_v3() -> bool {
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[cold]
 fn detect_v3() -> bool {
-    // Without `std` nobody can be asked: what the program is compiled for is there.
+    // Without `std` there is no detection: the compilation target decides.
     macro_rules! has {
         ($feature:tt) => {{
             #[cfg(feature = "std")]
@@ -71,7 +74,7 @@ fn with_v3<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Which of sixteen bytes equal `byte`: bit i for byte i.
+/// Compares sixteen bytes with `byte`: bit i is set if byte i equals it.
 #[inline(always)]
 pub fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -80,7 +83,7 @@ pub fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
     portable::equal(bytes, byte)
 }
 
-/// Which of sixteen bytes are `byte` or more: bit i for byte i.
+/// Compares sixteen bytes with `byte`: bit i is set if byte i is at least `byte`.
 #[inline(always)]
 pub fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -89,7 +92,7 @@ pub fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
     portable::at_least(bytes, byte)
 }
 
-/// The place of the one bit with `rank` ones below it. Requires: there is one.
+/// Returns the position of the one that has `rank` ones below it. Requires: it exists.
 #[inline(always)]
 pub fn select_one(word: u64, rank: u32) -> u32 {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -101,7 +104,7 @@ pub fn select_one(word: u64, rank: u32) -> u32 {
     super::select::select_one(word, rank)
 }
 
-/// The bits of sixty-four nibbles, low ones first: of each nibble bit 0, of each bit 1, and so on.
+/// Transposes sixty-four nibbles, low nibble of each byte first: plane b has bit b of each.
 #[inline(always)]
 pub fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -113,14 +116,14 @@ pub fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
     portable::nibble_planes(nibbles)
 }
 
-/// Asks for some cache lines, from that of item `at` of `items` on. The items need not be there:
-/// then for nothing, or for what is beside them.
+/// Prefetches `lines` cache lines, beginning with that of `items[at]`. Places past the end are
+/// harmless.
 #[inline(always)]
 pub fn prefetch_lines<T>(items: &[T], at: usize, lines: usize) {
     prefetch_at(items.as_ptr().wrapping_add(at).cast(), lines);
 }
 
-/// Asks for some cache lines, from that of an address on, which may be any.
+/// Prefetches `lines` cache lines, beginning with that of `address`, which may be any address.
 #[inline(always)]
 pub fn prefetch_at(address: *const u8, lines: usize) {
     #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
@@ -128,8 +131,7 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let address = address.wrapping_add(line * LINE_BYTES).cast();
         #[expect(unsafe_code, reason = "there is no safe function for it")]
-        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be
-        // seen.
+        // SAFETY: every x86-64 has SSE, and a prefetch has no visible effect whatever the address.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(address);
         }
@@ -138,7 +140,7 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
     let _ = (address, lines);
 }
 
-/// Asks for the cache line of item `at` of `items`, if there is one.
+/// Prefetches the cache line of `items[at]`, if there is such an item.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
     if let Some(item) = items.get(at) {
@@ -169,10 +171,10 @@ mod avx2 {
     #[inline]
     pub(super) fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
         #[expect(unsafe_code, reason = "a load that asks for no alignment")]
-        // SAFETY: thirty-two bytes can be read there.
+        // SAFETY: the reference guarantees thirty-two readable bytes.
         let bytes = unsafe { _mm256_loadu_si256(nibbles.as_ptr().cast()) };
-        // Unpacked are the first eight bytes of each half, or the last: so that these are each
-        // other's neighbours.
+        // The unpack instructions take the first or the last eight bytes of each 128-bit half. So
+        // exchange the middle quarters first.
         let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
         let low = _mm256_set1_epi8(15);
         let even = _mm256_and_si256(bytes, low);
@@ -184,7 +186,8 @@ mod avx2 {
             let last = _mm256_movemask_epi8(last).cast_unsigned();
             u64::from(first) | u64::from(last) << 32
         };
-        // Each bit in turn on top of its byte; what comes from the byte beside it is below.
+        // Shift each bit in turn to the top of its byte. Bits that spill over from the other byte
+        // land below the top.
         [
             plane(_mm256_slli_epi16::<7>(first), _mm256_slli_epi16::<7>(last)),
             plane(_mm256_slli_epi16::<6>(first), _mm256_slli_epi16::<6>(last)),
@@ -203,8 +206,8 @@ mod sse2 {
     #[inline(always)]
     pub(super) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
         #[expect(unsafe_code, reason = "instructions that every x86-64 has")]
-        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no
-        // alignment.
+        // SAFETY: every x86-64 has SSE2; the reference guarantees sixteen readable bytes; the load
+        // may be unaligned.
         unsafe {
             let lanes = _mm_loadu_si128(bytes.as_ptr().cast());
             _mm_movemask_epi8(_mm_cmpeq_epi8(lanes, _mm_set1_epi8(byte.cast_signed()))) as u32
@@ -214,8 +217,8 @@ mod sse2 {
     #[inline(always)]
     pub(super) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
         #[expect(unsafe_code, reason = "instructions that every x86-64 has")]
-        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no
-        // alignment.
+        // SAFETY: every x86-64 has SSE2; the reference guarantees sixteen readable bytes; the load
+        // may be unaligned.
         unsafe {
             let lanes = _mm_loadu_si128(bytes.as_ptr().cast());
             let larger = _mm_max_epu8(lanes, _mm_set1_epi8(byte.cast_signed()));
@@ -236,7 +239,7 @@ mod portable {
         planes
     }
 
-    /// Bits 0, 4, 8 and so on, side by side.
+    /// Gathers bits 0, 4, 8 and so on into adjacent bits.
     fn every_fourth(word: u64) -> u64 {
         let ones = word & 0x1111_1111_1111_1111;
         let pairs = (ones | ones >> 3) & 0x0303_0303_0303_0303;

@@ -1,21 +1,22 @@
-//! Keys that are both ends of ranges which begin at round numbers, as those of networks are.
+//! Detects keys that are both ends of ranges between round numbers, such as networks.
 //! ```text
 //! 10.1.0.0 .. 10.1.3.255 | 10.1.4.0 .. 10.1.4.255 | 10.1.5.0 ..
-//!                      ^   ^ touch, and the upper one is round: ten zeros at its end
+//! ^   ^ adjacent, and the upper one is round: it ends in ten zeros
 //! ```
-//! Exact cells of such keys take bits that say the same again and again. Numbers without some last
-//! bits tell all neighbours apart as well. Newer keys lie between such pairs, too, and are told
-//! apart by rounder numbers first. Invariant: it changes how often keys are taken for others, never
-//! truth.
+//! Exact cells of such keys spend bits on redundant information: numbers without their last bits
+//! would still tell all neighbours apart. Newer keys fall between such pairs, and are placed by
+//! round numbers, too.
+//!
+//! Invariant: alignment affects how often keys are confused, never correctness.
 
-/// One in so many keys has to touch the key before it, at least.
+/// At least one in this many keys must be adjacent to the previous key.
 const TOUCHING_LEAST: usize = 8;
-/// Zeros of a number that count, so that a few round ones do not count for all.
+/// Trailing zeros are counted up to this number, so that a few very round numbers do not dominate.
 const ZEROS_MAX: u32 = 8;
-/// The zeros at the end of upper ones have to be so many, on average: of random numbers it is one.
+/// The minimum average of trailing zeros in upper keys; that of random numbers is one.
 const ZEROS_LEAST: usize = 3;
 
-/// What neighbours that were looked at have in common.
+/// Statistics of neighbouring keys.
 #[derive(Default)]
 pub(super) struct Alignment {
     pairs: usize,
@@ -24,7 +25,7 @@ pub(super) struct Alignment {
 }
 
 impl Alignment {
-    /// Adds neighbours. `numbers`: ascending multiples of 2^`unit`.
+    /// Adds neighbours. `numbers` are ascending multiples of 2^`unit`.
     #[inline(always)]
     pub(super) fn add(&mut self, numbers: &[u64], unit: u32) {
         for pair in numbers.windows(2) {
@@ -36,7 +37,7 @@ impl Alignment {
         self.pairs += numbers.len().saturating_sub(1);
     }
 
-    /// Whether they are such ends.
+    /// Whether the keys are ends of such ranges.
     pub(super) fn is_found(&self) -> bool {
         self.touching > 0
             && self.touching * TOUCHING_LEAST >= self.pairs
@@ -44,8 +45,8 @@ impl Alignment {
     }
 }
 
-/// How many of their last bits multiples of 2^`unit` do without, and are still told from each
-/// other. Requires: ascending numbers.
+/// Returns how many last bits multiples of 2^`unit` can drop and still be told apart. Requires:
+/// ascending numbers.
 #[inline(always)]
 pub(super) fn droppable(numbers: &[u64], unit: u32) -> u32 {
     let differ_in = |pair: &[u64]| ((pair[0] ^ pair[1]) >> unit).checked_ilog2().unwrap_or(0);
@@ -62,7 +63,7 @@ mod tests {
         mixed ^ mixed >> 27
     }
 
-    /// Both ends of ranges that touch, of up to 60 times `round` numbers, and multiples of it.
+    /// Both ends of adjacent ranges between multiples of `round`, up to 60 times as long.
     fn ends(round: u64, unit: u32) -> Vec<u64> {
         let mut begin = 1 << 30;
         let mut numbers = Vec::new();
@@ -90,8 +91,8 @@ mod tests {
         }
     }
 
-    /// Begin and end of 256 numbers differ in their last eight bits: without seven of these they do
-    /// still.
+    /// The start and the end of a range of 256 numbers differ in their last eight bits. Without
+    /// seven of these they still differ.
     #[test]
     fn numbers_do_without_bits_that_tell_no_neighbours_apart() {
         for unit in [0, 5, 31] {

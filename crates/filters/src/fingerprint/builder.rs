@@ -1,10 +1,10 @@
-//! Builds the groups of sorted keys, streaming.
+//! Builds groups from sorted keys, as a stream.
 //! ```text
-//! keys --> buffer --cut at the least common prefix--> blocks --up to 16--> group --> arena
+//! keys --> buffer --cut where common prefixes are short--> blocks --up to 16--> group --> arena
 //!          up to a chapter                Pace: bits of the next group <-- bits spent so far
 //! ```
-//! Invariant: all keys of a group share its prefix; its separator is above the last key of the
-//! group before.
+//! Invariant: all keys of a group share its prefix. Its separator is above the last key of the
+//! previous group.
 
 use alloc::vec::Vec;
 
@@ -21,60 +21,61 @@ use crate::bits::key_bits::bits_at;
 use crate::bits::simd::fastest;
 use core::ops::Range;
 
-/// Positions on a line are found as fast in blocks of twice as many keys.
+/// The keys of a line block relative to others: position lookups stay as fast in larger blocks.
 pub const CUTS_OF_LINE_BLOCK: usize = 2;
-/// A block ends early where the next key shares much less: it may lack so many keys per bit.
+/// A block may end early, lacking this many keys per bit that the next key shares less.
 const BLOCK_KEYS_PER_BIT: u32 = 4;
-/// A block that ends early has at least so many keys.
+/// A block that ends early has at least this many keys.
 const BLOCK_KEYS_MIN: usize = 8;
-/// Bits of the number of a block's end among those that it may have.
+/// Bits of an index among a block's possible ends.
 const CHOICE_BITS: u32 = CELLS_MAX.ilog2();
-/// Ends of a group among which the cheapest is taken.
+/// The number of possible ends of a group, of which the cheapest is taken.
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
 
-/// As long as nobody has judged a sample: keys that look alike are told apart worse than they
-/// promise.
+/// The default for `hash_above`, without a judged sample: keys with equal numbers are told apart
+/// less well than estimated.
 pub const HASH_ABOVE: f64 = 0.15;
 
-/// Bits of a key that do not make its fingerprint finer, about, if it is not coded.
+/// The approximate bits per key that do not improve resolution, in groups that are not coded.
 const BESIDE_RESOLUTION: f64 = 3.5;
 
-/// How the groups of a run of keys are to be made.
+/// How to build the groups of a run of keys.
 #[derive(Clone, Copy)]
 pub struct GroupsPlan {
-    /// What fingerprints are.
+    /// The kind of fingerprints.
     pub fingerprints: Fingerprints,
-    /// Bits for each key, directory included.
+    /// Target size in bits per key, directory included.
     pub bits_per_key: f64,
-    /// Of these, so many are of a hash. 0: groups have some whose questions ask for them.
+    /// The part of these bits that is a hash. 0: groups get hash bits where their queries call for
+    /// them.
     pub point_bits: usize,
-    /// The rate above which groups whose keys look alike are hashed.
+    /// The error rate above which groups with equal numbers store hashes instead.
     pub hash_above: f64,
-    /// Of keys that are cut: behind so many bits.
+    /// If keys are truncated codes, their length in bits.
     pub key_bits: Option<usize>,
     /// Whether keys are text, of which order tells little.
     pub is_text: bool,
-    /// What groups take elsewhere, more than is foreseen for each key.
+    /// The further bits that a group causes elsewhere.
     pub beside: Beside,
-    /// So many blocks of other kinds are one on a line. More need fewer offsets, and places of
-    /// newer keys, which are fractions of blocks, more bits.
+    /// The number of blocks that form one block on a line. More: fewer offsets; but places of newer
+    /// keys, which are fractions of blocks, need more bits.
     pub cuts_of_line_block: usize,
-    /// Whether places of newer keys are measured in blocks: then groups may be aligned. (Table
-    /// filters have none: their format was before.)
+    /// Whether places of newer keys are measured in blocks. Then groups may be aligned. (Table
+    /// filters have none, and their format is older.)
     pub has_newer: bool,
 }
 
-/// Bits that a group takes beside those of its keys, if it has `share` times as many newer keys.
+/// The bits that a group causes elsewhere: those of `share` newer keys per key.
 #[derive(Clone, Copy)]
 pub struct Beside {
-    /// How many newer keys come for each key.
+    /// The number of newer keys per key.
     pub share: f64,
-    /// Bits that so many keys take then.
+    /// Returns the bits for `keys` keys.
     pub bits: fn(keys: f64, share: f64) -> f64,
 }
 
 impl Beside {
-    /// Nothing is beside them.
+    /// No further bits.
     pub const NOTHING: Beside = Beside { share: 0.0, bits: |_, _| 0.0 };
 
     fn bits(&self, keys: usize) -> f64 {
@@ -82,41 +83,42 @@ impl Beside {
     }
 }
 
-/// The groups of a run of keys, and what finds them.
+/// The groups of a run of keys, and the directory that finds them.
 pub struct Groups {
-    /// All groups, each at a multiple of [`GROUP_ALIGN`] bytes. Blocks are read with what follows
-    /// them: see [`WINDOW`](super::gap::WINDOW).
+    /// All groups, each at a multiple of [`GROUP_ALIGN`] bytes. Reading a block needs the bytes
+    /// after it, too: see [`WINDOW`](super::gap::WINDOW).
     pub arena: Vec<u8>,
-    /// Where each group begins.
+    /// Finds the group of a key.
     pub directory: Directory,
-    /// How many keys come before each.
+    /// The number of keys before each group.
     pub starts: GroupStarts,
     /// The number of keys.
     pub entries: u64,
-    /// Hash bits of the keys of groups that have some.
+    /// Hash bits per key in groups that have hashes.
     pub point_bits: usize,
-    /// The places of the questions that fell between keys.
+    /// The range of the queries that fell between keys.
     pub fallen: Range<usize>,
-    /// Bits that no key had use for.
+    /// Bits of the budget that were not spent.
     pub bits_left: f64,
 }
 
-/// Builds the groups of sorted keys.
+/// Builds groups from sorted keys.
 pub struct GroupsBuilder {
     plan: GroupsPlan,
     keys: KeyBuffer,
-    /// Ends of the blocks that were cut from the buffered keys.
+    /// The ends of the blocks cut so far from the buffered keys.
     cuts: Vec<usize>,
-    /// Where the next block ends at the latest.
+    /// The latest end of the next block.
     block_end_max: usize,
-    /// The places of buffered keys after which others came that only add zeros, and how many.
+    /// Indexes of buffered keys that are followed by keys which only append zeros, and their
+    /// number.
     zeros: Vec<(usize, u64)>,
     first: Vec<u8>,
     entries: u64,
     arena: Vec<u8>,
     writer: GroupWriter,
     chapter: Chapter,
-    /// How many keys there are for each one of the buffer, those in its cells included.
+    /// The number of keys per buffered key, including those without a cell of their own.
     counted_share: f64,
     directory: DirectoryBuilder,
     starts: GroupStartsBuilder,
@@ -126,7 +128,7 @@ pub struct GroupsBuilder {
 }
 
 impl GroupsBuilder {
-    /// Starts without keys.
+    /// An empty builder.
     pub fn new(plan: GroupsPlan) -> Self {
         GroupsBuilder {
             plan,
@@ -148,12 +150,12 @@ impl GroupsBuilder {
         }
     }
 
-    /// Divides bits between groups as questions fall. Requires: no key was pushed.
+    /// Divides bits among groups by `demand`. Requires: no key was pushed.
     pub(crate) fn set_demand(&mut self, demand: Demand) {
         self.demand = demand;
     }
 
-    /// Adds the next key, if it is above the one before. Requires: of at most
+    /// Adds the next key if it is above the previous one. Requires: at most
     /// [`KEY_BYTES_MAX`](super::keys::KEY_BYTES_MAX) bytes.
     #[inline(always)]
     pub fn push(&mut self, key: &[u8]) -> Pushed {
@@ -169,8 +171,8 @@ impl GroupsBuilder {
         pushed
     }
 
-    /// As [`GroupsBuilder::push`] of each, as long as they ascend. Gives the first one that does
-    /// not.
+    /// Adds each word as [`GroupsBuilder::push`] does, while they ascend. Returns the first word
+    /// that does not.
     pub fn push_words<'w>(
         &mut self,
         mut words: &'w [[u8; WORD_BYTES]],
@@ -198,18 +200,18 @@ impl GroupsBuilder {
         None
     }
 
-    /// How the groups are made.
+    /// The plan of the groups.
     pub fn plan(&self) -> &GroupsPlan {
         &self.plan
     }
 
-    /// The last key that is no zeros more than another one.
+    /// Returns the last key that is not another key followed by zeros. None: no key was pushed.
     #[inline]
     pub fn last(&self) -> Option<&[u8]> {
         self.keys.last()
     }
 
-    /// Cuts a block, now that the key after the last one that it could have is known.
+    /// Cuts a block, once the key after its latest possible end is known.
     #[inline(never)]
     fn end_block(&mut self) {
         fastest(
@@ -227,7 +229,7 @@ impl GroupsBuilder {
         self.block_end_max = self.cut() + CELLS_MAX;
     }
 
-    /// The groups of the keys pushed.
+    /// Returns the groups of all pushed keys.
     pub fn finish(mut self) -> Groups {
         let last = self.keys.last().unwrap_or_default().to_vec();
         if self.keys.len() > self.cut() {
@@ -249,7 +251,7 @@ impl GroupsBuilder {
         }
     }
 
-    /// The most heap bytes that building has taken so far.
+    /// The peak heap size of the build so far, in bytes.
     pub fn peak_bytes(&self) -> usize {
         self.bytes_peak.max(self.heap_bytes())
     }
@@ -261,8 +263,8 @@ impl GroupsBuilder {
         self.arena.capacity() + self.keys.heap_bytes() + directory + buffers
     }
 
-    /// Counts a key that lies in the cell of the last one of the buffer. Requires: there is that
-    /// one.
+    /// Counts another key in the cell of the last one in the buffer. Requires: the buffer is not
+    /// empty.
     #[cold]
     #[inline]
     pub fn count_more(&mut self) {
@@ -274,14 +276,14 @@ impl GroupsBuilder {
         }
     }
 
-    /// The first `keys` keys of the buffer and those that lie in their cells: all have their share
+    /// The first `keys` buffered keys, plus those that share their cells. All of them have a share
     /// of the budget.
     fn counted(&self, keys: usize) -> usize {
         let within = self.zeros.iter().take_while(|&&(place, _)| place < keys);
         keys + within.map(|&(_, count)| count as usize).sum::<usize>()
     }
 
-    /// The end of the last block that was cut.
+    /// The end of the last block cut.
     fn cut(&self) -> usize {
         self.cuts.last().copied().unwrap_or(0)
     }
@@ -298,7 +300,7 @@ impl GroupsBuilder {
         self.cuts.push(most - (cheapest & ((1 << CHOICE_BITS) - 1)) as usize);
     }
 
-    /// The number of blocks after which the next group shares least with this one.
+    /// The number of blocks at which the next group shares the shortest prefix with this one.
     fn cheapest_group(&self) -> usize {
         let most = self.cuts.len().min(BLOCKS_MAX);
         let commons = self.keys.commons();
@@ -307,12 +309,12 @@ impl GroupsBuilder {
         cheapest.expect("there are choices")
     }
 
-    /// The bits of all keys of the buffer, if they are words or cut.
+    /// The length of all buffered keys in bits, if they are words or truncated codes.
     fn key_bits(&self) -> Option<usize> {
         self.plan.key_bits.or_else(|| self.keys.key_bits())
     }
 
-    /// Buffered keys are to be written in groups.
+    /// Prepares a chapter from the buffered keys.
     fn begin_chapter(&mut self) {
         let keys = self.keys.len().max(1);
         self.counted_share = self.counted(keys) as f64 / keys as f64;
@@ -394,8 +396,8 @@ impl GroupsBuilder {
         self.drop_blocks(blocks);
     }
 
-    /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads
-    /// need.
+    /// Returns the common prefix of all keys in the first `blocks` blocks, and the length of their
+    /// heads, both in bits.
     #[inline(always)]
     fn group_bits(&self, blocks: usize) -> (usize, usize) {
         let commons = self.keys.commons();
@@ -420,33 +422,33 @@ impl GroupsBuilder {
     }
 }
 
-/// Grants bits to groups so that all of them together meet the budget.
+/// Grants bits to groups so that their total meets the budget.
 struct Pace {
     budget: f64,
-    /// Bits that the budget has granted and no group has taken.
+    /// Bits granted by the budget that no group has taken yet.
     credit: f64,
 }
 
 impl Pace {
-    /// Keys over which a debt is paid back.
+    /// A debt is paid back over this many keys.
     const HORIZON: f64 = 8192.0;
-    /// As [`Pace::HORIZON`], where spare bits are alike for all keys: what is left is spent slowly.
+    /// The same for a credit in chapters, where it is spent slowly, as spare bits: evenly on all
+    /// keys.
     const SPARE_HORIZON: f64 = 16384.0;
-    /// Bits of a key beside coded cells, about: headers, heads and directory.
+    /// The approximate bits per key besides coded cells: headers, heads and directory.
     const BESIDE_CELLS: f64 = 1.1;
-    /// The most that a key pays back of it: what some keys cannot do without shall not cost others
-    /// nearly all that they have.
+    /// The most bits that one key pays back: what some keys cannot do without must not cost others
+    /// nearly all of theirs.
     const PAID_BACK_MAX: f64 = 2.2;
-    /// Bytes of a group in the directory: separator's word, offset, keys before it, two radix
-    /// slots.
+    /// Bytes per group in the directory: separator, offset, keys before it, two radix slots.
     const DIRECTORY_BYTES: usize = 8 + 4 + 4 + 2 * 4;
 
     fn new(budget: f64) -> Self {
         Pace { budget, credit: 0.0 }
     }
 
-    /// The bits that the next group of `keys` keys may take in the arena, each so many more than an
-    /// even share.
+    /// Returns the bits in the arena that the next group of `keys` keys may take. Each key gets
+    /// `bits_more` above an even share.
     fn grant(&self, keys: usize, bits_more: f64) -> f64 {
         let keys = keys as f64;
         let paid_back = self.credit * (keys / Self::HORIZON).min(1.0);
@@ -454,14 +456,14 @@ impl Pace {
         (self.budget + bits_more) * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
-    /// The bits of coded cells, for each key, where so many keys share the budget of one.
+    /// The bits per buffered key for coded cells. `counted_share`: the keys per buffered key.
     fn cell_bits(&self, counted_share: f64) -> f64 {
         self.budget * counted_share - Self::BESIDE_CELLS
     }
 
-    /// The spare bits of the next group of a chapter, if it is coded: as many as other groups have,
-    /// since a bit is worth as much wherever it is spent, and `more`. None: it is not, or there are
-    /// none.
+    /// Returns the spare bits of the next group of a chapter, if it is coded. All groups get the
+    /// same number, since a bit is worth the same wherever it is spent, plus `more`. None: it is
+    /// not coded, or has no spare bits.
     fn spare(&self, chapter: &Chapter, counted_share: f64, more: f64) -> Option<f64> {
         let horizon = if self.credit < 0.0 { Self::HORIZON } else { Self::SPARE_HORIZON };
         let bits = self.budget * counted_share + more + self.credit / horizon;
@@ -469,7 +471,7 @@ impl Pace {
         (spare >= 0.0).then_some(spare)
     }
 
-    /// A group of `keys` keys took `bytes` bytes, its separator beyond a word included, and
+    /// Records that a group of `keys` keys took `bytes` bytes, including its separator's tail, and
     /// `beside` bits elsewhere.
     fn spent(&mut self, keys: usize, bytes: usize, beside: f64) {
         let bytes = bytes + Self::DIRECTORY_BYTES;

@@ -1,18 +1,18 @@
-//! Cell fingerprints: a key's shortest prefix, in bits, that tells it from both neighbours, and
-//! some spare bits.
+//! Cell fingerprints: the shortest prefix, in bits, that tells a key from both neighbours, plus
+//! spare bits.
 //! ```text
-//! group prefix   cell (start = bits shared with the cell before, and the one that differs)
+//! group prefix   cell (start = bits shared with the previous cell, plus the one that differs)
 //! 10110          0 0 [spare]             start 0
-//! 10110            1 0 1 0 [spare]       start 2: shares one bit; the 1 that differs is not kept
-//! 10110                  1 [spare]       start 5: the cell before has a 0 at bit 4, not kept
+//! 10110            1 0 1 0 [spare]       start 2: shares one bit; the 1 that differs is implied
+//! 10110                  1 [spare]       start 5: the previous cell's 0 at bit 4 is not stored
 //! 10110          1 [spare]               start 1
 //!
 //! block: header (u16: count, spare bits, escapes?, base) [long base: 3 bytes] [escape bytes: u8]
 //!        a nibble per start but the first: start - base; or 15: a varint among the escapes
-//!        [escapes]  the cells' bits from their start on, without known zeros
+//!        [escapes]  each cell's bits from its start on, without known zeros
 //! ```
-//! All starts count from the end of the group's prefix. Invariant: cells of a block are in key
-//! order, and disjoint but for cuts at the block's edges; a key lies in its cell.
+//! Starts count from the end of the group's prefix. Invariant: the cells of a block are in key
+//! order, and disjoint except where truncated at the block's edges. A key lies in its cell.
 
 use super::trie::{NIBBLE_BYTES, Stretch, Trie};
 use crate::base::filter::Trace;
@@ -20,15 +20,15 @@ use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, word_or_zero};
 use core::cmp::Ordering;
 
-/// Cells that a block can have.
+/// The maximum number of cells in a block.
 pub const CELLS_MAX: usize = 64;
-/// Spare bits that a cell can have.
+/// The maximum spare bits of a cell.
 pub const SPARE_MAX: usize = 15;
-/// The nibble of a start that is written among the escapes.
+/// The nibble of a start that is stored among the escapes.
 pub(super) const ESCAPE: usize = 15;
-/// The base in a header whose base follows it.
+/// The header's base field if the base follows the header.
 pub(super) const BASE_LONG: usize = 31;
-/// The header's flag: there are escapes.
+/// The header's flag for escapes.
 pub(super) const HAS_ESCAPES: u16 = 1 << 10;
 
 pub(super) fn header_count(count: usize) -> u16 {
@@ -43,7 +43,7 @@ pub(super) fn header_base(base: usize) -> u16 {
     (base as u16) << 11
 }
 
-/// A key's bits from its group's prefix on.
+/// A key's bits after its group's prefix.
 #[derive(Clone, Copy)]
 pub struct Tail<'a> {
     key: &'a [u8],
@@ -59,13 +59,13 @@ impl<'a> Tail<'a> {
         Tail { key, start, view: bits_at(key, start), short: key.len() * 8 <= start + 64 }
     }
 
-    /// The first 64 bits.
+    /// Returns the first 64 bits.
     #[inline]
     pub fn view(&self) -> u64 {
         self.view
     }
 
-    /// 64 bits from bit `at` on.
+    /// Returns 64 bits from bit `at` on.
     #[inline(always)]
     pub fn bits(&self, at: usize) -> u64 {
         match (self.short, at < 64) {
@@ -76,7 +76,7 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// One cell, not yet read: where it starts and where its bits are.
+/// A cell's start and the position of its bits, which are not read yet.
 #[derive(Clone, Copy)]
 struct Cell {
     start: usize,
@@ -85,10 +85,10 @@ struct Cell {
     at: usize,
 }
 
-/// Bytes that can be read from a block's start on: its header and all nibbles that there may be.
+/// The bytes that must be readable from a block's start: the header and the most nibbles.
 pub const HEAD_BYTES: usize = 2 + 3 + 1 + NIBBLE_BYTES + 2;
 
-/// A block to be read. Of damaged bytes, any: then what is found means nothing.
+/// A view of a block. Damaged bytes give arbitrary results.
 pub struct Block<'a> {
     bytes: &'a [u8],
     count: usize,
@@ -100,7 +100,7 @@ pub struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Reads the header. Requires: `bytes` begin with a block and go on for [`HEAD_BYTES`].
+    /// Reads the header. Requires: `bytes` begin with a block and have at least [`HEAD_BYTES`].
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         let header = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
@@ -131,7 +131,7 @@ impl<'a> Block<'a> {
         Cells { block: self, place: 0, start: 0, at, nibbles: 0, escapes_at, lone_run }
     }
 
-    /// The order of a cell's bits and of the key's in their place, and at which bit they differ.
+    /// Compares a cell's bits with the key's, and returns the bit at which they first differ.
     #[inline(always)]
     fn compare<T: Trace>(&self, cell: &Cell, tail: &Tail<'_>, trace: &mut T) -> (Ordering, usize) {
         let (stored, len) = (cell.run + self.spare, cell.run + cell.gap + self.spare);
@@ -149,7 +149,8 @@ impl<'a> Block<'a> {
         (bits.cmp(&asked), cell.start + place)
     }
 
-    /// The bits of a cell from its start on, the known zero put back. Requires: at most 56 of them.
+    /// Returns a cell's bits from its start on, with the known zero inserted. Requires: at most 56
+    /// bits.
     #[inline(always)]
     fn short_bits(&self, cell: &Cell) -> u64 {
         let stored = top(load_or_zero(self.bytes, cell.at), cell.run + self.spare);
@@ -174,7 +175,7 @@ impl<'a> Block<'a> {
         found.unwrap_or((Ordering::Equal, rest + self.spare))
     }
 
-    /// Where a key falls among the cells.
+    /// Finds where a key falls among the cells.
     #[inline(always)]
     pub fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         trace.touch(self.address(), self.bits_at / 8);
@@ -187,8 +188,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Whether a key lies in a cell: less work than to find where it falls. The one cell that it
-    /// can lie in is compared first, which is the end of most keys that lie in none.
+    /// Whether a key lies in a cell, with less work than [`find`](Self::find). Compares only the
+    /// one cell that could hold it, which rules out most absent keys.
     #[inline(always)]
     pub fn holds<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> bool {
         if self.count == 1 || self.bits_at != self.escapes_at * 8 {
@@ -210,7 +211,7 @@ impl<'a> Block<'a> {
                 || self.find(key, trace).is_in())
     }
 
-    /// [`Block::find`], of a lone cell.
+    /// [`Block::find`] for a block of one cell.
     #[inline(never)]
     fn find_lone<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         let cell = Cell { start: 0, run: self.base, gap: 0, at: self.bits_at };
@@ -222,8 +223,8 @@ impl<'a> Block<'a> {
         Found { before: 0, fall }
     }
 
-    /// [`Block::find`]: the path through the trie that the starts make names the cells to compare.
-    /// Requires: not a lone cell.
+    /// [`Block::find`] by a trie of the cells' starts: the key's path names the cells to compare.
+    /// Requires: more than one cell.
     #[inline(always)]
     fn find_on_path<const ESCAPES: bool, T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         let nibbles = self.bytes[self.nibbles_at..].first_chunk().expect("blocks are padded");
@@ -241,7 +242,7 @@ impl<'a> Block<'a> {
                     return Found { before: place, fall };
                 }
             };
-            // Hardly ever a cell that the path did not lead to.
+            // Rarely, the key falls at a cell that is not on the path.
             let Some(next) = trie.next(place, matched) else { return self.after_all(matched) };
             start = trie.start(next);
             if start < matched {
@@ -252,10 +253,9 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Goes along a path from the first cell, as long as the key shares the bits of the cells left
-    /// behind. These bits end where such a cell differs from what follows on the path. None of
-    /// these loads waits for another. Gives the cell that is come to, its start, and where its bits
-    /// are.
+    /// Follows a path from the first cell, while the key shares the bits of the cells left behind.
+    /// These bits end where such a cell differs from the next one on the path. The loads do not
+    /// depend on each other. Returns the cell reached, its start, and the position of its bits.
     #[inline(always)]
     fn follow<const ESCAPES: bool, T: Trace>(
         &self,
@@ -271,7 +271,7 @@ impl<'a> Block<'a> {
             let len = next_start.wrapping_sub(start + 1);
             trace.touch(self.address() + at / 8, 1);
             let differences = load_or_zero(self.bytes, at) ^ key.bits(start);
-            // The next bit is the path's: 1, where the cell has a 0.
+            // The next bit belongs to the path: it is 1 where the cell has a 0.
             if len >= LEN_MAX || differences >> 1 >> (63 - len) != 0 {
                 break;
             }
@@ -291,7 +291,7 @@ impl<'a> Block<'a> {
         self.count
     }
 
-    /// Per cell, in order, the least and the greatest view that a key of it can have.
+    /// Visits the smallest and the largest view of keys in each cell, in order.
     pub fn for_each_bounds(&self, mut visit: impl FnMut(u64, u64)) {
         let mut view = 0u64;
         for cell in self.cells() {
@@ -306,7 +306,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Puts the cell's bits into the view of the bits before its start.
+    /// Combines the cell's bits with the bits before its start.
     fn fill_view(&self, view: u64, cell: &Cell) -> u64 {
         let rest = (cell.at + cell.run, cell.start + cell.run + cell.gap, self.spare);
         let mut filled = if cell.start == 0 { 0 } else { view };
@@ -321,7 +321,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The first bit in which stored bits differ from a key's: their order and its place in the key.
+/// Returns the first bit in which stored bits differ from a key's, and their order.
 fn first_difference(
     bytes: &[u8],
     mut from: usize,
@@ -342,12 +342,12 @@ fn first_difference(
     None
 }
 
-/// Where a key falls among a block's cells.
+/// A key's place among a block's cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Found {
-    /// The cells whose keys are all below the key.
+    /// The number of cells whose keys are all below the key.
     pub before: usize,
-    /// Where beside the cells.
+    /// The key's position relative to the nearest cells.
     pub fall: Fall,
 }
 
@@ -359,49 +359,49 @@ impl Found {
     }
 }
 
-/// The key lies in a cell, or between two. In the latter case, `split` is the first bit after the
-/// one in which these two differ. `shared` counts the bits that the key shares with the nearer one:
-/// at least `split`.
+/// A key in a cell, or between two. Between two, `split` is the bit after the first one in which
+/// the two cells differ. `shared` counts the bits that the key shares with the nearer cell: at
+/// least `split`.
 #[derive(Clone, Copy, Debug)]
 pub enum Fall {
     /// In a cell.
     In,
-    /// After a cell that it shares more with than with the next one.
+    /// After a cell with which it shares more bits than with the next one.
     NearBefore {
-        /// The bit after the first that differs.
+        /// The bit after the first in which the two cells differ.
         split: usize,
-        /// Bits that the nearer one shares.
+        /// The bits shared with the nearer cell.
         shared: usize,
     },
-    /// Before a cell that it shares more with than with the one before.
+    /// Before a cell with which it shares more bits than with the previous one.
     NearAfter {
-        /// The bit after the first that differs.
+        /// The bit after the first in which the two cells differ.
         split: usize,
-        /// Bits that the nearer one shares.
+        /// The bits shared with the nearer cell.
         shared: usize,
     },
     /// After the last cell.
     AfterAll {
-        /// Bits that the last cell shares.
+        /// The bits shared with the last cell.
         shared: usize,
     },
 }
 
-/// The cells of a block, in order. Without turns that cannot be foreseen, but for escapes.
+/// Iterates over a block's cells in order. Without unpredictable branches, except for escapes.
 struct Cells<'a> {
     block: &'a Block<'a>,
     place: usize,
     start: usize,
     at: usize,
-    /// The next nibbles, the first one lowest.
+    /// The next nibbles, the first one in the lowest bits.
     nibbles: u64,
     escapes_at: usize,
-    /// The run of a block's only cell; else 0.
+    /// The run of a block's only cell, or 0.
     lone_run: usize,
 }
 
 impl Cells<'_> {
-    /// Where the cell at `place` starts. Requires: asked for in order, once each.
+    /// Returns the start of the cell at `place`. Requires: called once per place, in order.
     #[inline(always)]
     fn start_at(&mut self, place: usize) -> usize {
         const NIBBLES: usize = 16;
@@ -420,8 +420,8 @@ impl Cells<'_> {
     }
 }
 
-/// The start that is written at a place among the escapes, behind which it goes on: at most three
-/// bytes of seven bits. Of damaged bytes, any.
+/// Reads a start among the escapes and moves `at` past it: at most three bytes of seven bits.
+/// Damaged bytes give arbitrary results.
 #[inline(always)]
 pub(super) fn take_escape(bytes: &[u8], at: &mut usize) -> usize {
     let mut start = 0;

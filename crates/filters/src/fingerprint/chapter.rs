@@ -1,9 +1,9 @@
-//! The keys of some dozen groups, whose coded cells share their classes.
+//! A chapter: the keys of some dozen groups, whose coded cells share their classes.
 //! ```text
-//! arena   group | group, classes | group | group ...     classes behind the first group that is
-//!           spline   coded <-------- coded   coded        coded, which the others name
+//! arena   group | group, classes | group | group ...     classes follow the first coded group;
+//!           spline   coded <-------- coded   coded        later ones refer to them
 //! ```
-//! Invariant: each group names classes that are there.
+//! Invariant: each coded group refers to existing classes.
 
 use alloc::vec::Vec;
 
@@ -17,28 +17,28 @@ use super::keys::KeyBuffer;
 use super::settle::Numbers;
 use core::ops::Range;
 
-/// Blocks of a chapter.
+/// Blocks per chapter.
 const BLOCKS: usize = 64 * BLOCKS_MAX;
-/// Fewer keys do not pay for classes, or these are too few to tell blocks apart.
+/// Fewer keys do not pay for classes, or are too few to tell blocks apart.
 const KEYS_MIN: usize = 16 << 10;
-/// Blocks of a chapter from which classes are learnt.
+/// Classes are learned from about this many blocks of a chapter.
 const BLOCKS_LEARNT: usize = 256;
-/// A chapter, or a group if there are no chapters, ends early when it has so many bytes of keys.
+/// A chapter (or a group, without chapters) ends early at this many bytes of keys.
 const BYTES_MAX: usize = 4 << 20;
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
-/// What exact cells of aligned keys shall leave for newer ones, in bits for each key.
+/// The bits per key that exact cells of aligned keys leave for newer keys.
 const BITS_OF_NEWER: f64 = 1.0;
 
 /// What the groups of a chapter share.
 #[derive(Default)]
 pub struct Chapter {
-    /// None where no group is coded.
+    /// The classes; empty if no group is coded.
     pub classes: Classes,
-    /// What some blocks take, if they are coded, and how many keys they have.
+    /// The cost of sampled blocks as coded cells, and the number of their keys.
     cost: CodedCost,
     keys: usize,
-    /// None: keys are not aligned.
+    /// Parameters of aligned keys. None: keys are not aligned.
     pub aligned: Option<Aligned>,
     at: Option<u32>,
 }
@@ -46,21 +46,21 @@ pub struct Chapter {
 /// What groups of aligned keys share.
 #[derive(Clone, Copy)]
 pub struct Aligned {
-    /// Bits of all keys, if they have one length.
+    /// The length of all keys in bits, if it is the same.
     pub key_bits: Option<usize>,
-    /// The most of their own last bits that blocks do without.
+    /// The maximum number of last bits that a block drops besides those that a prefix leaves empty.
     pub own_most: u32,
 }
 
-/// Blocks from which is learnt.
+/// Blocks to learn classes from.
 struct Learnt {
-    /// The keys of all, as numbers.
+    /// All keys of these blocks, as numbers.
     numbers: Vec<u64>,
     blocks: Vec<LearntBlock>,
 }
 
 struct LearntBlock {
-    /// Where its numbers are.
+    /// The block's range in `numbers`.
     places: Range<usize>,
     prefix_bits: usize,
 }
@@ -79,7 +79,7 @@ impl Learnt {
         Learnt { numbers, blocks }
     }
 
-    /// Whether keys of so many bits are aligned.
+    /// Whether keys of this length are aligned.
     fn are_aligned(&self, key_bits: Option<usize>) -> bool {
         let mut alignment = Alignment::default();
         for block in &self.blocks {
@@ -89,7 +89,7 @@ impl Learnt {
         alignment.is_found()
     }
 
-    /// The most last bits that a block of keys of so many bits does without.
+    /// Returns the most last bits that any block of such keys can drop.
     fn most_droppable(&self, key_bits: Option<usize>) -> u32 {
         let own = self.blocks.iter().map(|block| {
             let unit = unit_of(key_bits, block.prefix_bits);
@@ -98,7 +98,7 @@ impl Learnt {
         own.max().unwrap_or(0)
     }
 
-    /// The chapter of so many keys that learns from these blocks.
+    /// Returns a chapter of `count` keys that learns from these blocks.
     fn chapter(&self, count: usize, key_bits: Option<usize>, aligned: Option<Aligned>) -> Chapter {
         let group = |block: &LearntBlock| {
             let key_bits = aligned.map_or(key_bits, |aligned| aligned.key_bits);
@@ -127,8 +127,9 @@ impl Learnt {
         Chapter { classes, cost, keys: numbers.len(), aligned, at: None }
     }
 
-    /// As above, of aligned keys. Blocks drop as few last bits as make cells exact and leave room
-    /// for newer keys. If no number of bits does: all that tell no neighbours apart.
+    /// Same as [`chapter`](Self::chapter), for aligned keys. Blocks drop as few last bits as make
+    /// cells exact and leave room for newer keys. If no number of bits achieves that, they drop the
+    /// most possible.
     fn aligned_chapter(&self, count: usize, key_bits: Option<usize>, bits_per_key: f64) -> Chapter {
         let without =
             |own_most: u32| self.chapter(count, key_bits, Some(Aligned { key_bits, own_most }));
@@ -145,14 +146,15 @@ impl Learnt {
 }
 
 impl Chapter {
-    /// The blocks and the bytes of keys that begin to be written together.
+    /// The maximum number of blocks, and of bytes of keys, that are written together.
     pub fn sizes(fingerprints: Fingerprints) -> (usize, usize) {
         if is_coded(fingerprints) { (BLOCKS, BYTES_MAX) } else { (BLOCKS_MAX, GROUP_BYTES_MAX) }
     }
 
     /// The chapter of keys whose blocks end at `cuts`.
-    /// `key_bits`: of all keys, if they are words or cut. `aligned_bits`: if aligned keys may do
-    /// without last bits, those that their cells may take, for each key.
+    ///
+    /// `key_bits`: the length of all keys, if they are words or truncated codes. `aligned_bits`: if
+    /// aligned keys may drop last bits, the bits per key that their cells may take.
     pub fn new(
         fingerprints: Fingerprints,
         keys: &KeyBuffer,
@@ -175,14 +177,13 @@ impl Chapter {
         learnt.chapter(count, key_bits, None)
     }
 
-    /// The spare bits with which its cells take so many bits for each key, about. None: no group is
-    /// coded.
+    /// The approximate spare bits at which the cells take `bits_per_key`. None: no group is coded.
     pub fn spare(&self, bits_per_key: f64) -> Option<f64> {
         (self.keys > 0).then(|| self.cost.spare(bits_per_key * self.keys as f64))
     }
 
-    /// Where its classes are in the arena, in units of [`GROUP_ALIGN`] bytes; behind `out`, if they
-    /// are not there yet.
+    /// Returns the offset of the classes in the arena, in units of [`GROUP_ALIGN`] bytes. Appends
+    /// them to `out` on the first call.
     pub fn classes_at(&mut self, out: &mut Vec<u8>) -> u32 {
         *self.at.get_or_insert_with(|| {
             out.resize(out.len().next_multiple_of(GROUP_ALIGN), 0);

@@ -1,38 +1,39 @@
-//! Estimates what fingerprints would promise for the keys of one group.
+//! Estimates the error rate of each kind of fingerprint for the keys of one group.
 //! ```text
-//! before   low   key   high   after       a key is looked up among the fingerprints of the others,
+//! before   low   key   high   after       each key is looked up among the others' fingerprints,
 //!                 ?                       as if it were absent
-//! cells    a cell reaches up to 2^(c - s) beyond low or below high, c: its lesser gap's exponent
-//! spline   a position reaches as far everywhere
-//! rate     the share of keys that are reached
+//! cells    cover up to 2^(c - s) above low or below high; c: exponent of the smaller gap there
+//! spline   a position covers the same width everywhere
+//! rate     the share of keys that are covered
 //! ```
-//! Where too few keys are reached, wider fingerprints are asked, and their rate is halved as often
-//! as they were doubled. Invariant: the choice changes what a filter costs and how often it errs,
-//! never its truth.
+//! If too few keys are covered, wider fingerprints are probed, and each doubling halves the
+//! measured rate.
+//!
+//! Invariant: the choice affects a filter's size and error rate, never its correctness.
 
 use super::gap::number;
 use super::settle::{exponent, width};
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 use crate::base::real::{exp2, power_of_two};
 
-/// Quotients for each key, at least.
+/// The minimum number of quotients per key.
 const QUOTIENTS_MIN: f64 = 0.3;
-/// Quotients of a block, at most.
+/// The maximum number of quotients per block.
 const QUOTIENTS_MAX: f64 = 60_000.0;
-/// Keys that must be reached, so that a rate is no chance.
+/// At least this many keys must be covered for a significant rate.
 const REACHED_MIN: f64 = 6.0;
-/// Times that fingerprints are doubled for that.
+/// How often the width of fingerprints may be doubled to reach that.
 const DOUBLED_MAX: i32 = 20;
 
-/// How far keys are from their neighbours, in parts of what a fingerprint reaches without spare
-/// bits.
+/// A histogram of the distances between keys and their neighbours, relative to the width of a
+/// fingerprint without spare bits.
 struct Distances {
-    /// How many are 2^-(i / 4), about.
+    /// Entry i counts distances of about 2^-(i / 4).
     counts: [u16; Distances::COUNTS],
 }
 
 impl Distances {
-    /// Counts of a factor of two.
+    /// Entries per factor of two.
     const STEPS: u32 = 4;
     const COUNTS: usize = 64 * Self::STEPS as usize;
 
@@ -40,7 +41,7 @@ impl Distances {
         Distances { counts: [0; Self::COUNTS] }
     }
 
-    /// Adds a distance in parts of 2^`of`, if it is less than that.
+    /// Adds a distance relative to 2^`of`, if it is below 1.
     #[inline(always)]
     fn add(&mut self, distance: u64, of: u32) {
         let whole = distance.ilog2();
@@ -51,7 +52,7 @@ impl Distances {
         }
     }
 
-    /// The mean of the distances of a count.
+    /// The mean of the distances that an entry counts.
     fn mean(count: usize) -> f64 {
         let parts = -(count as i32);
         let steps = Self::STEPS as i32;
@@ -59,7 +60,8 @@ impl Distances {
         power_of_two(parts.div_euclid(steps)) * (1.0 + quarters / f64::from(steps))
     }
 
-    /// How many are reached by fingerprints whose reach is such a part, wherever keys lie in them.
+    /// The expected number of keys within `reach`, if keys are at random places in their
+    /// fingerprints.
     fn reached(&self, reach: f64) -> f64 {
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         let reached = |(at, &count): (usize, &u16)| {
@@ -69,9 +71,9 @@ impl Distances {
     }
 }
 
-/// What the keys of a group say of rates.
+/// Error rates estimated from a group's own keys.
 pub(crate) struct OwnRates {
-    /// Keys that were looked up, and those of them that look like a neighbour.
+    /// The number of keys looked up, and of those that have the same number as a neighbour.
     asked: f64,
     alike: f64,
     by_gap: Distances,
@@ -79,8 +81,8 @@ pub(crate) struct OwnRates {
 }
 
 impl OwnRates {
-    /// Requires: ascending views. Cells that are exact with so many spare bits reach nothing: they
-    /// are 2^unit wide.
+    /// Requires: ascending views. With `spare` spare bits, cells may be exact, that is 2^`unit`
+    /// wide; these cover no other key.
     #[inline(always)]
     pub(crate) fn new(views: &[u64], spare: f64, unit: u32) -> OwnRates {
         let exact = spare.max(0.0) as u32;
@@ -110,25 +112,25 @@ impl OwnRates {
         rates
     }
 
-    /// Whether there were keys enough to look one up.
+    /// Whether there were enough keys to look one up.
     pub(crate) fn is_known(&self) -> bool {
         self.asked > 0.0
     }
 
-    /// Whether keys look alike: then they are text, as a rule.
+    /// Whether some keys have the same number; usually these are text.
     pub(super) fn has_alike(&self) -> bool {
         self.alike > 0.0
     }
 
-    /// The rate of cells of numbers with so many spare bits; if these are below zero, what it would
-    /// be if cells took the room that they have.
+    /// The rate of gap or coded cells with `spare` spare bits. Below zero: the rate as if cells
+    /// fitted into their room.
     pub(crate) fn near(&self, spare: f64) -> f64 {
         self.rate(&self.by_gap, exp2(-spare))
     }
 
-    /// The rate of positions of such a width, in numbers.
+    /// The rate of positions that are `width` numbers wide.
     pub(super) fn spline(&self, width: f64) -> f64 {
-        // A position of one number is exact.
+        // A position of a single number is exact.
         self.rate(&self.by_number, (width - 1.0).max(0.0) / power_of_two(63))
     }
 
@@ -145,8 +147,8 @@ impl OwnRates {
     }
 }
 
-/// The share of keys that lie in a neighbour's cell, where cells begin at multiples of their widths
-/// behind the key before. Keys that lie at such places are in none. Requires: spare bits.
+/// The share of keys in a neighbour's cell, if cells begin at multiples of their widths behind the
+/// previous key. Requires: `spare` is not negative.
 #[cold]
 #[inline(never)]
 pub(super) fn rate_in_cells(views: &[u64], spare: f64, unit: u32) -> f64 {
@@ -164,7 +166,7 @@ pub(super) fn rate_in_cells(views: &[u64], spare: f64, unit: u32) -> f64 {
     share_of(views.windows(5).map(is_in))
 }
 
-/// Bits that gap fingerprints spend where a gap is wider than the next one.
+/// Returns the bits that gap fingerprints spend where a gap is wider than the next one.
 pub(crate) fn uneven_gap_bits(views: &[u64]) -> usize {
     let gaps = views.windows(2).filter_map(|pair| exponent(number(pair[0]), number(pair[1])));
     let uneven = gaps.fold((0, 0), |(before, sum), apart| {
@@ -173,8 +175,8 @@ pub(crate) fn uneven_gap_bits(views: &[u64]) -> usize {
     uneven.1
 }
 
-/// The rate of cells with so many spare bits, by keys. `commons`: the bits that each key shares
-/// with the one before.
+/// The rate of cell fingerprints with `spare` spare bits. `commons`: the common prefix of each key
+/// with the previous one, in bits.
 #[cold]
 pub(super) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
     let covered = |commons: &[u32]| {
@@ -186,16 +188,17 @@ pub(super) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
     share_of(commons.windows(4).map(covered))
 }
 
-/// The share of those that are true.
+/// The share of true values.
 fn share_of(all: impl Iterator<Item = bool>) -> f64 {
     let (asked, covered) =
         all.fold((0, 0), |(asked, covered), one| (asked + 1, covered + u32::from(one)));
     f64::from(covered) / f64::from(asked.max(1))
 }
 
-/// The layout of `keys` keys in `blocks` blocks that takes about so many bits for each key.
+/// Returns the layout of `keys` keys in `blocks` blocks that takes about `bits_per_key`.
 pub(super) fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
-    // A key costs its remainder, its one, and its share of the zeros: best with 1 to 2 of them.
+    // A key costs its remainder, its one, and its share of the zeros. One to two quotients are
+    // best.
     let rest = bits_per_key - 1.0;
     let mut remainder_bits = (rest - 1.0).clamp(0.0, f64::from(REMAINDER_MAX)) as u32;
     let per_key = (rest - f64::from(remainder_bits)).clamp(QUOTIENTS_MIN, 2.0);
@@ -217,11 +220,12 @@ mod tests {
 
     #[test]
     fn keys_ask_for_each_other() {
-        // Evenly spaced, each lies in the middle of the gap that it leaves, which no cell reaches.
+        // Each evenly spaced key lies in the middle of the gap that it leaves, which no cell
+        // covers.
         let even: Vec<u64> = (0..400u64).map(|place| place << 50).collect();
         assert_eq!([0.0, 1.0, 3.0].map(|spare| coded(&even, spare)), [0.0; 3]);
-        // In pairs: a key close to its neighbour lies in the neighbour's cell, however many spare
-        // bits there are, until cells are finer than the pair.
+        // Each key of a close pair lies in the other's cell, however many spare bits there are,
+        // until cells are finer than the pair.
         let pairs: Vec<u64> = even.iter().flat_map(|&key| [key, key + (1 << 20)]).collect();
         assert!(coded(&pairs, 8.0) > 0.95, "{}", coded(&pairs, 8.0));
         assert!(coded(&pairs, 45.0) < 1e-4);
@@ -234,20 +238,20 @@ mod tests {
         let mut views: Vec<u64> = (0..1000).map(|i| mixed(i * i + i)).collect();
         views.sort_unstable();
         let rates = OwnRates::new(&views, 0.0, 0);
-        // A position covers its width, of 2^53 numbers for all keys.
+        // A position covers its width, out of 2^53 numbers for all keys.
         for shift in 10..15 {
             let promised = 1000.0 * f64::from(-shift).exp2();
             let rate = rates.spline(f64::from(53 - shift).exp2());
             assert!((0.7..1.3).contains(&(rate / promised)), "{shift}: {rate}, {promised}");
         }
-        // Where few keys are reached, each spare bit halves the rate.
+        // If few keys are covered, each spare bit halves the rate.
         let halved = rates.near(14.0) / rates.near(17.0);
         assert!((halved - 8.0).abs() < 0.01, "{halved}");
     }
 
     #[test]
     fn a_key_is_in_a_cell_that_it_shares_more_with_than_the_cell_needs() {
-        // Each key of a pair shares 40 bits with the other one, pairs share 10.
+        // The keys of a pair share 40 bits, neighbouring pairs 10.
         let commons: Vec<u32> = (0..40).map(|place| if place % 2 == 0 { 10 } else { 40 }).collect();
         assert_eq!(cell_rate_by_keys(&commons, 8.0), 1.0);
         assert_eq!(cell_rate_by_keys(&commons, 29.5), 0.0);

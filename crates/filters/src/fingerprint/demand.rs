@@ -1,13 +1,14 @@
-//! Where questions fall among keys that are being written, and what groups get for it.
+//! How sampled queries fall among the keys being written, and how groups get bits by that.
 //! ```text
-//! shares   stretches of equally many keys | weight = half even, half as questions fall
-//!          bits = even bits + log2(weight) - the mean of that       (the least of weight x rate)
-//! hashes   points closer to a key than cells can tell: their groups get hash bits
+//! shares   stretches of equally many keys | weight = half even, half by queries
+//!          bits = even bits + log2(weight) - its mean       (minimizes the sum of weight x rate)
+//! hashes   points closer to a key than cells resolve: their groups get hash bits
 //! ```
-//! The division of bits by questions is Monkey's and ElasticBF's, within one filter. Invariant:
-//! whoever asks, a share of bits is an even one less a bit at least: no rate more than doubles by
-//! shares. Ranges pay for hash bits, where these spare more. What is decided changes what a filter
-//! costs and how often it errs, never its truth.
+//! Monkey and ElasticBF divide bits among tables by queries; this does it within one filter.
+//!
+//! Invariant: shares take at most one bit per key from any group, so no rate more than doubles.
+//! Hash bits are taken from ranges, where they save more errors. These decisions affect a filter's
+//! size and error rate, never its correctness.
 
 use alloc::vec::Vec;
 
@@ -18,77 +19,78 @@ use crate::bits::key_bits::{bits_at, common_bits};
 use alloc::collections::VecDeque;
 use core::ops::{Range, RangeInclusive};
 
-/// So many questions count as much as the even weight that is always there.
+/// This many queries weigh as much as the even distribution.
 const KNOWN: f64 = 64.0;
-/// The most of the weight that questions decide.
+/// The largest weight that queries get.
 const WEIGHT_MAX: f64 = 0.5;
-/// Questions that a group is expected to get beside those that it had: as everywhere, and like
+/// Queries that a group is expected to get besides those sampled: from the overall mix, and like
 /// those of its chapter.
 const OF_EVERYWHERE: f64 = 2.0;
 const OF_CHAPTER: f64 = 8.0;
-/// The share of points among questions as everywhere.
+/// The share of points in the overall mix.
 const POINTS: f64 = 0.6;
-/// Hashes must cost so much less: they take time.
+/// Hashes must lower the cost to this share, since computing them takes time.
 const CLEARLY: f64 = 0.7;
-/// Hash bits of a key that groups may have.
+/// The hash bits per key that a group may have.
 const HASH_BITS: RangeInclusive<usize> = 2..=8;
-/// Spare bits that cells keep beside hashes, at least: of the first group that has some, and of
+/// The minimum spare bits that cells keep next to hashes: in the first group with hashes, and in
 /// others.
 const SPARE_OF_FIRST: f64 = 0.0;
 const SPARE_OF_OTHERS: f64 = -0.5;
-/// The share of ranges that cells without spare bits take for theirs, about.
+/// The approximate rate at which cells without spare bits cover a random range.
 const RATE: f64 = 0.25;
 
-/// What was asked of the keys that are being written.
+/// The sampled queries of the keys being written.
 #[derive(Default)]
 pub(crate) struct Demand {
     questions: Questions,
-    /// Those below all keys, and those up to the keys that were buffered.
+    /// The number of queries below all keys, and of those up to the buffered keys.
     below: usize,
     taken: usize,
-    /// Whether there was a chapter.
+    /// Whether a chapter was begun.
     has_begun: bool,
     stretches: Vec<Stretch>,
-    /// Those that began at or before the last group.
+    /// The number of stretches that begin at or before the last group.
     begun: usize,
-    /// What keys had more so far, those before the first one as planned.
+    /// Extra bits granted so far. Before the first group: as planned for the stretches before it.
     granted: Option<f64>,
-    /// Of the buffered keys.
+    /// Queries among the buffered keys.
     placed: VecDeque<Placed>,
-    /// Hash bits of the keys of groups that have some, once there is one.
+    /// Hash bits per key in groups that have hashes. None: no group has any yet.
     hash_bits: Option<usize>,
 }
 
-/// Keys from one on, about as many as other stretches have.
+/// A stretch of keys; all stretches have about equally many.
 struct Stretch {
     first: Vec<u8>,
-    /// What each of its keys has more than an even share.
+    /// Extra bits per key, relative to an even share.
     bits_more: f64,
-    /// What all keys up to its end are to have more.
+    /// The planned extra bits of all keys up to the stretch's end.
     planned: f64,
 }
 
-/// A question between two neighbours.
+/// A query between two neighbouring keys.
 #[derive(Clone, Copy)]
 struct Placed {
-    /// Of the upper one, in the buffer.
+    /// The buffer index of the upper key.
     place: usize,
     is_point: bool,
-    /// Spare bits of cells that tell it from the nearer one, about.
+    /// The approximate spare bits at which a cell tells the query from the nearer key.
     told_by: f64,
 }
 
 impl Placed {
-    /// How wrong the answer is, 0 to 1, if so many of the spare bits of cells are of hashes.
+    /// The probability of a wrong answer, if `hash_bits` of the cells' spare bits are used for
+    /// hashes.
     fn wrong(&self, spare: f64, hash_bits: f64) -> f64 {
-        // Others are asked about there: one that is just told is not sure to be.
+        // Other keys near there are queried, too, so the transition is gradual.
         let cells = exp2((2.0 * (self.told_by - (spare - hash_bits))).min(0.0));
         if self.is_point { cells * exp2(-hash_bits) } else { cells }
     }
 }
 
 impl Demand {
-    /// Of questions, and the first keys of stretches with about as many of all keys each.
+    /// `firsts` has the first keys of stretches, each with about equally many of all `keys` keys.
     pub(crate) fn new(questions: Questions, firsts: &[Vec<u8>], keys: u64) -> Demand {
         let all = questions.len() as f64;
         let weight = WEIGHT_MAX * all / (all + KNOWN);
@@ -115,7 +117,7 @@ impl Demand {
         Demand { questions, stretches, ..Demand::default() }
     }
 
-    /// Finds the questions that fall among buffered keys.
+    /// Locates the queries that fall among the buffered keys.
     pub(crate) fn begin_chapter(&mut self, keys: &KeyBuffer) {
         let is_first = !core::mem::replace(&mut self.has_begun, true);
         while self.taken < self.questions.len() {
@@ -128,16 +130,16 @@ impl Demand {
             if place == 0 && is_first {
                 self.below += 1;
             }
-            // Else it is there by now, or below all keys.
+            // Otherwise the key exists by now, or lies below all keys.
             if let Some(told_by) = told_by(keys, place, asked.key) {
                 self.placed.push_back(Placed { place, is_point: asked.is_point, told_by });
             }
         }
     }
 
-    /// What each key of a group has more than an even share, from its first key. Where a stretch
-    /// has more keys than the sample has promised, they get no more than what others have saved.
-    /// Requires: not before that of the last call.
+    /// Returns the extra bits per key of a group, relative to an even share. If a stretch has more
+    /// keys than the sample predicted, they get only what others have saved. Requires: groups come
+    /// in order.
     pub(crate) fn bits_more(&mut self, first: &[u8], keys: usize) -> f64 {
         let later = &self.stretches[self.begun..];
         self.begun += later.iter().take_while(|stretch| *stretch.first <= *first).count();
@@ -151,10 +153,10 @@ impl Demand {
         more
     }
 
-    /// The hash bits of each key of a group of so many buffered keys, if cells would have so many
-    /// spare bits without them.
+    /// Returns the hash bits per key of the group with the first `keys` buffered keys. `spare`: the
+    /// spare bits of its cells without hashes.
     pub(crate) fn hash_bits_of(&mut self, keys: usize, spare: f64) -> usize {
-        // Nearly all groups end here.
+        // True for nearly all groups.
         if !self.placed.iter().any(|placed| placed.is_point && placed.told_by > spare) {
             return 0;
         }
@@ -179,17 +181,17 @@ impl Demand {
         best.unwrap_or(0)
     }
 
-    /// The places of the questions that fell between keys.
+    /// The range of the queries that fell between keys.
     pub(crate) fn fallen(&self) -> Range<usize> {
         self.below..self.taken
     }
 
-    /// The hash bits of the keys of groups that have some, so far.
+    /// The hash bits per key in groups that have hashes; 0 if none has any yet.
     pub(crate) fn hash_bits(&self) -> usize {
         self.hash_bits.unwrap_or(0)
     }
 
-    /// The first keys of the buffer are gone.
+    /// Drops the first `keys` keys of the buffer.
     pub(crate) fn drop_front(&mut self, keys: usize) {
         while self.placed.front().is_some_and(|placed| placed.place < keys) {
             self.placed.pop_front();
@@ -198,7 +200,7 @@ impl Demand {
     }
 }
 
-/// How many buffered keys are below one.
+/// Returns the number of buffered keys below `key`.
 fn place_among(keys: &KeyBuffer, key: &[u8]) -> usize {
     let (mut low, mut high) = (0, keys.len());
     while low < high {
@@ -208,8 +210,8 @@ fn place_among(keys: &KeyBuffer, key: &[u8]) -> usize {
     low
 }
 
-/// The spare bits of cells that tell a key from its neighbours, about: cells are as fine as the
-/// lesser gap beside their keys. None: it is one of them, or is below all.
+/// Returns the approximate spare bits at which cells tell a key from its neighbours; cells are as
+/// wide as the smaller gap beside their keys. None: the key is stored, or below all keys.
 fn told_by(keys: &KeyBuffer, place: usize, key: &[u8]) -> Option<f64> {
     let (before, after) = (keys.get(place.checked_sub(1)?), keys.get(place));
     common_bits(before, key)?;
@@ -250,7 +252,7 @@ mod tests {
     #[test]
     fn no_share_is_less_than_half_and_all_are_the_budget() {
         for (asked, stretches) in [(1000, 64), (1000, 2), (3, 64), (0, 64), (1000, 1)] {
-            // All of them fall into the first stretch.
+            // All queries fall into the first stretch.
             let mut demand =
                 Demand::new(questions(0..asked, true), &firsts(stretches), 1000 * stretches);
             let firsts = firsts(stretches);

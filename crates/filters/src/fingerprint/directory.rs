@@ -1,13 +1,13 @@
-//! Finds the group of a key: the last one whose separator is not above the key.
+//! The directory finds the group of a key: the last one whose separator is not above the key.
 //! ```text
-//! prefix      bytes that all keys of the base share
-//! separators  per group, the 8 bytes after them of its first key, as numbers
-//! tails       per group, further bytes of the separator, where 8 bytes do not tell it from
-//!             that of the group before (separator_tails.rs)
-//! radix       number of the view's high bits -> first group from there on
+//! prefix      the common prefix of all keys of the base, in bytes
+//! separators  per group, 8 bytes of its first key after the prefix, as numbers
+//! tails       per group, further bytes of the separator, where 8 bytes do not tell it from the
+//!             previous group's (separator_tails.rs)
+//! radix       high bits of a separator -> the first group from there on
 //! ```
-//! Invariant: as a bit string, a separator is above the last key of the group before, and not above
-//! its own group's first key. It is at least as long as the prefix that its group's keys share.
+//! Invariant: as a bit string, a separator is above the last key of the previous group, and at or
+//! below its own group's first key. It is at least as long as its group's common prefix.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,80 +23,81 @@ use crate::fingerprint::separator_tails::{
 use core::cmp::Ordering;
 use core::ops::Deref;
 
-/// Steps of the search in a slot of the radix table: where groups are spread evenly, it has fewer
-/// than four.
+/// Steps of a search within a radix slot: where groups are evenly spread, it holds fewer than four.
 const SLOT_STEPS: u32 = 2;
 
-/// Groups that are worth being looked at one by one: a search costs as much.
+/// Groups to check linearly before a search, which costs as much.
 const STEPS: usize = 6;
 
-/// Bits of how far a key lies from its group's separator to the next one's.
+/// Bits of a key's relative position between its group's separator and the next one's.
 pub const ACROSS_BITS: u32 = 16;
 
-/// Where a key's block is, guessed.
+/// An estimate of where a key's block lies.
 #[derive(Clone, Copy, Default)]
 pub struct PlaceEstimate {
-    /// Where the group begins, which is known.
+    /// The offset of the group, which is exact.
     pub group_at: usize,
-    /// Where the block is about, in the same bytes.
+    /// The estimated offset of the block.
     pub at: usize,
-    /// How far the key lies from the group's separator to the next one's, of 2^[`ACROSS_BITS`].
+    /// The key's relative position from its group's separator to the next one's, in
+    /// 2^-[`ACROSS_BITS`].
     pub across: usize,
 }
 
-/// Where a key lies among the groups.
+/// A key's place among the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Among {
-    /// Before the first separator.
+    /// Below the first separator.
     Below,
-    /// At or after this group's separator, before the next one's.
+    /// At or above this group's separator, and below the next one's.
     Group(usize),
-    /// After the last key.
+    /// Above the last key.
     Above,
 }
 
-/// The separators of all groups: words of eight bytes, numbers of four, and byte strings. They lie
-/// in memory of their own, or in place in an image.
+/// The separators of all groups, as 64-bit words, 32-bit numbers and byte strings. They own their
+/// memory or lie in place in an image.
 #[derive(Default)]
 pub struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
-    /// What all keys share.
+    /// The common prefix of all keys.
     pub prefix: Prefix<B>,
-    /// The first eight bytes of each group's separator, behind the prefix.
+    /// The first eight bytes of each group's separator after the prefix.
     pub separators: W,
-    /// Where each group begins.
+    /// The offset of each group in the arena, in units of 8 bytes.
     pub offsets: N,
-    /// Of separators that have more than eight bytes, the others.
+    /// The further bytes of separators that have more than eight.
     pub tails: Option<SeparatorTails<N, B>>,
-    /// For each value of a separator's upper bits, the first group that has it.
+    /// For each slot, that is each value of a separator's high bits, the first group at or after
+    /// it.
     pub radix: N,
-    /// How far a separator is shifted to be one of these values.
+    /// The right shift that turns a separator into its slot.
     pub radix_shift: u32,
-    /// No key is above it.
+    /// An upper bound of all keys.
     pub last: B,
 }
 
-/// The bytes that all keys share.
+/// The common prefix of all keys.
 #[derive(Default)]
 pub struct Prefix<B> {
     bytes: B,
-    /// The first eight of them.
+    /// The first eight bytes.
     head: u64,
 }
 
 impl<B: Deref<Target = [u8]>> Prefix<B> {
-    /// Of these bytes.
+    /// A prefix of these bytes.
     pub fn new(bytes: B) -> Self {
         let head = word_at(&bytes, 0);
         Prefix { bytes, head }
     }
 
-    /// As [`Prefix::new`], where the first eight bytes are known.
+    /// Same as [`Prefix::new`], given the first eight bytes.
     #[inline(always)]
     pub fn with_head(bytes: B, head: u64) -> Self {
         Prefix { bytes, head }
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -106,7 +107,7 @@ impl<B: Deref<Target = [u8]>> Prefix<B> {
         self.bytes.len()
     }
 
-    /// Whether `key` begins with it: without a call, where it is short.
+    /// Whether `key` begins with the prefix. Makes no call if the prefix is short.
     #[inline(always)]
     fn begins(&self, key: &[u8]) -> bool {
         let len = self.len();
@@ -122,7 +123,7 @@ impl<B: Deref<Target = [u8]>> Prefix<B> {
     }
 }
 
-/// Groups as they are built.
+/// Builds a [`Directory`].
 #[derive(Default)]
 pub struct DirectoryBuilder {
     separators: Vec<u8>,
@@ -133,8 +134,8 @@ pub struct DirectoryBuilder {
 }
 
 impl DirectoryBuilder {
-    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units
-    /// of 8 bytes. Gives the bytes that its separator takes beyond a word, about.
+    /// Adds a group with a common prefix of `prefix_bits` bits, at `offset` in units of 8 bytes.
+    /// Returns the approximate size of its separator's tail in bytes.
     pub fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) -> usize {
         let first = self.ends.is_empty();
         self.prefix_bits_min =
@@ -145,13 +146,12 @@ impl DirectoryBuilder {
         self.tails_cost.push(separator)
     }
 
-    /// Heap bytes in use.
+    /// The heap memory in use, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.separators.capacity() + 8 * self.ends.capacity() + 4 * self.offsets.capacity()
     }
 
-    /// The directory of the groups pushed; `first` and `last` are the first and the last key of
-    /// all.
+    /// Returns the directory of all groups. `first` and `last` are the first and the last key.
     pub fn finish(self, first: &[u8], last: &[u8]) -> Directory {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let skip = shared.min(self.prefix_bits_min / 8);
@@ -176,11 +176,11 @@ impl DirectoryBuilder {
     }
 }
 
-/// Slots of the radix table for each group, at most.
+/// The maximum number of radix slots per group.
 const SLOTS_PER_GROUP: usize = 2;
 
-/// The radix table: for each slot the first group whose separator is in the slot or after it, and
-/// an end.
+/// Returns the radix table and its shift. The table has, for each slot, the first group with a
+/// separator in it or after it; then the number of groups.
 pub fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
         return (Box::default(), 0);
@@ -200,9 +200,9 @@ pub fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     (radix.into_boxed_slice(), shift as u32)
 }
 
-/// What only directories in memory of their own are asked.
+/// Operations that only in-memory directories need.
 impl Directory {
-    /// The allocations' sizes.
+    /// Returns the size of each allocation, in bytes.
     pub fn allocations(&self) -> [usize; 7] {
         let (rest_ends, rest_bytes) =
             self.tails.as_ref().map_or((0, 0), |tails| (4 * tails.ends.len(), tails.bytes.len()));
@@ -211,15 +211,14 @@ impl Directory {
         [self.prefix.len(), words, offsets, rest_ends, rest_bytes, radix, self.last.len()]
     }
 
-    /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it
-    /// is near.
+    /// Same as [`Directory::find`], for a key that is not below any key of `group`: searches from
+    /// there first.
     #[inline(always)]
     pub fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
-        // The last group is left to the search, as it has an end of its own.
+        // The last group is left to the search, as its end is not a separator.
         let after = self.separators[group..].first_chunk::<{ STEPS + 1 }>();
         if let Some(after) = after.filter(|after| self.tails.is_none() && word >= after[0]) {
-            // Groups are counted, without an early exit: the distance of the next key cannot be
-            // predicted.
+            // Counted without an early exit, as the distance to the next key cannot be predicted.
             let steps = after[1..].iter().map(|&next| usize::from(next <= word)).sum::<usize>();
             if steps < STEPS {
                 return Among::Group(group + steps);
@@ -228,21 +227,20 @@ impl Directory {
         self.find(key, word, &mut Untraced)
     }
 
-    /// Asks for the memory where the search for `key` begins, and where it ends if groups are
-    /// spread evenly.
+    /// Prefetches where the search for `key` begins, and where it ends if groups are evenly spread.
     #[inline(always)]
     pub fn load_about<T: Trace>(&self, key: &[u8], trace: &mut T) {
         let least = self.separators.first().copied().unwrap_or(0);
         let slot = self.radix_slot(word_at(key, self.prefix.len()).saturating_sub(least));
-        // Slots are as wide as a power of two: of those for each group there are one to two.
+        // A slot is as wide as a power of two, so there are one to two slots per group.
         let group = slot * self.len() / self.radix.len().max(1);
         ask_for_lines(&self.radix, slot, 1, trace);
         ask_for_lines(&self.separators, group, 1, trace);
         ask_for_lines(&self.offsets, group, 1, trace);
     }
 
-    /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the
-    /// keys differ.
+    /// How far `key` lies above the last key. Both are 64-bit numbers from a byte shortly before
+    /// the keys' common prefix ends.
     pub fn distance_above(&self, key: &[u8]) -> u64 {
         let at = self.edge_at();
         match compare(&key[..key.len().min(at)], &self.prefix.bytes[..at]) {
@@ -260,14 +258,14 @@ impl Directory {
         }
     }
 
-    /// Numbers at the edges begin some bytes before the shared prefix ends, so that growing keys
-    /// stay distinct.
+    /// Such numbers begin some bytes before the common prefix ends, so that ever larger keys remain
+    /// distinct.
     fn edge_at(&self) -> usize {
         const BYTES_BEFORE: usize = 3;
         self.prefix.len().saturating_sub(BYTES_BEFORE)
     }
 
-    /// The word of the first separator at byte `at` of the prefix.
+    /// Returns the word of the first separator from byte `at` of the prefix on.
     fn first_word(&self, at: usize) -> u64 {
         let skipped = 8 * (self.prefix.len() - at);
         let first = self.separators.first().copied().unwrap_or(0);
@@ -281,21 +279,20 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         self.separators.len()
     }
 
-    /// Whether it has no group.
+    /// Whether there are no groups.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the group's data start, in units of 8 bytes.
+    /// Returns the offset of a group in the arena, in units of 8 bytes.
     #[inline(always)]
     pub fn offset(&self, group: usize) -> usize {
         self.offsets.at(group) as usize
     }
 
-    /// A guess of where the block of a key with this word lies in its group. It takes the group's
-    /// keys as evenly spread, which is close for most groups of some hundred keys. Known before the
-    /// group is read, so that its block comes along with its header instead of after it. Of damaged
-    /// bytes, anything.
+    /// Estimates where the block of a key with this word lies in its group. It assumes evenly
+    /// spread keys, which is close for most groups. The estimate needs no read of the group, so its
+    /// block can be fetched together with its header. Damaged bytes give arbitrary results.
     #[inline(always)]
     pub fn estimate_place(&self, group: usize, word: u64) -> PlaceEstimate {
         let (start, next) = (self.offset(group), group + 1);
@@ -307,9 +304,9 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
             };
         }
         let low = self.separators.at(group);
-        // Not zero: the next separator may be the same word.
+        // Not zero, as the next separator may be the same word.
         let width = self.separators.at(next).saturating_sub(low) | 1;
-        // A quarter of the bits is plenty, and a word below the next separator stays below it.
+        // These bits suffice, and a word below the next separator stays below it.
         let scale = width.leading_zeros();
         let high = |word: u64| (word << scale >> (64 - ACROSS_BITS)) as u32;
         let across = (high(word.saturating_sub(low)) << ACROSS_BITS) / high(width);
@@ -319,20 +316,20 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         PlaceEstimate { group_at, at: group_at.wrapping_add(after), across: across as usize }
     }
 
-    /// Eight bytes of `key` after the prefix. If it lacks the prefix: where it lies.
+    /// Returns eight bytes of `key` after the prefix. Error: the key lacks the prefix; its place.
     #[inline(always)]
     pub fn word(&self, key: &[u8]) -> Result<u64, Among> {
         if !self.prefix.begins(key) {
             match compare(&key[..key.len().min(self.prefix.len())], &self.prefix.bytes) {
                 Ordering::Less => return Err(Among::Below),
                 Ordering::Greater => return Err(Among::Above),
-                Ordering::Equal => {} // short of zero bytes that the prefix ends in
+                Ordering::Equal => {} // it lacks only zero bytes at the prefix's end
             }
         }
         Ok(word_at(key, self.prefix.len()))
     }
 
-    /// Where `key`, which has this word, lies. A base without groups is all above.
+    /// Finds the place of `key`, whose word is `word`. Without groups every key is above.
     #[inline(always)]
     pub fn find<T: Trace>(&self, key: &[u8], word: u64, trace: &mut T) -> Among {
         if self.is_empty() {
@@ -343,7 +340,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         if above { Among::Above } else { Among::Group(group) }
     }
 
-    /// The last group whose separator is not above `key`, which has this word.
+    /// Returns the last group whose separator is at or below `key`, whose word is `view`.
     #[inline(always)]
     fn last_at_most<T: Trace>(&self, key: &[u8], view: u64, trace: &mut T) -> Option<usize> {
         let least = self.separators.at(0);
@@ -367,15 +364,14 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         }
     }
 
-    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the
-    /// last one's.
+    /// Returns the slot of a word that is `above` more than the first separator; past all slots if
+    /// it is above the last one's.
     #[inline(always)]
     fn radix_slot(&self, above: u64) -> usize {
         (above >> self.radix_shift).min(self.radix.len() as u64) as usize
     }
 
-    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after
-    /// the word.
+    /// Corrects `after`, the number of separators whose word is at most `view`, by comparing tails.
     fn among_ties(
         &self,
         tails: &SeparatorTails<N, B>,
@@ -389,13 +385,13 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         partition_point(ties_from..after, is_at_most).checked_sub(1)
     }
 
-    /// The bytes of a separator after its word.
+    /// Returns the tail of a group's separator.
     pub fn separator_tail(&self, group: usize) -> SeparatorTail<'_> {
         self.tails.as_ref().map_or(SeparatorTail::default(), |tails| tails.get(group))
     }
 
-    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of
-    /// its separator.
+    /// Whether `key`, which lies in `group`, begins with the first `prefix_bits` bits of its
+    /// separator.
     #[inline(always)]
     pub fn shares_prefix(
         &self,
@@ -411,20 +407,20 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
                     .begins_as(key.get(skip + 8..).unwrap_or(&[]), prefix_bits - 8 * skip - 64))
     }
 
-    /// How many of a prefix's bits are in the words.
+    /// Returns how many bits of a group's prefix lie in the words.
     #[inline(always)]
     pub fn shared_bits(&self, prefix_bits: usize) -> usize {
         prefix_bits - 8 * self.prefix.len()
     }
 
-    /// The eight bytes of `key` after its word.
+    /// Returns the eight bytes of `key` after its word.
     #[inline(always)]
     pub fn tail(&self, key: &[u8]) -> u64 {
         let at = self.prefix.len() + 8;
         if key.len() <= at { 0 } else { word_at(key, at) }
     }
 
-    /// 64 bits of `key`, which has this word, from bit `prefix_bits` on.
+    /// Returns 64 bits of `key`, whose word is `word`, from bit `prefix_bits` on.
     #[inline(always)]
     pub fn view(&self, (key, word): (&[u8], u64), prefix_bits: usize) -> u64 {
         let skip = self.prefix.len();
@@ -435,7 +431,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         word << at | self.tail(key) >> 1 >> (63 - at)
     }
 
-    /// 64 bits of the group's separator from bit `prefix_bits` on.
+    /// Returns 64 bits of a group's separator from bit `prefix_bits` on.
     #[inline(always)]
     pub fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let at = prefix_bits - 8 * self.prefix.len();
@@ -449,8 +445,8 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         }
     }
 
-    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a
-    /// greater view.
+    /// Returns the end of a group as 64 bits from bit `prefix_bits` on: no key of the group has a
+    /// larger view.
     #[inline(always)]
     pub fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let skip = self.prefix.len();
@@ -468,7 +464,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     }
 }
 
-/// Whether the first `bits` of two words are the same.
+/// Whether the first `bits` bits of two words are equal.
 #[inline(always)]
 fn same_bits(a: u64, b: u64, bits: usize) -> bool {
     let difference = a ^ b;

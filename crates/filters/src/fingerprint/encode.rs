@@ -1,7 +1,6 @@
-//! Writes a block of cell fingerprints; `cell.rs` has the picture and reads it.
+//! Writes a block of cell fingerprints. `cell.rs` draws the format and reads it.
 //!
-//! Invariant: every stored bit is a bit of its key, so that a cell is a prefix of its key, however
-//! short.
+//! Invariant: every stored bit is a bit of its key, so a cell of any length is a prefix of its key.
 
 use alloc::vec::Vec;
 
@@ -13,18 +12,18 @@ use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{BitWriter, top};
 use core::ops::Range;
 
-/// What a block is made of: some neighbours of a buffer, without the first `prefix_bits` bits that
-/// all share.
+/// The contents of a block: consecutive keys of a buffer, without their common first `prefix_bits`
+/// bits.
 pub struct BlockPlan<'a> {
     /// The keys.
     pub keys: &'a KeyBuffer,
-    /// Which of them.
+    /// The index range of the block's keys.
     pub range: Range<usize>,
-    /// Bits that all keys of the group share.
+    /// The length of the group's common prefix, in bits.
     pub prefix_bits: usize,
-    /// Bits of a cell past those that tell it from its neighbours.
+    /// The bits of a cell beyond those that tell it from its neighbours.
     pub spare_bits: usize,
-    /// The length of the cell of a block's only key, before the spare bits.
+    /// The length of the cell, before spare bits, if the block has one key.
     pub lone_bits: usize,
 }
 
@@ -51,7 +50,7 @@ pub fn encode_block(plan: &BlockPlan<'_>, out: &mut Vec<u8>) {
         let (from, spare) = (plan.prefix_bits + start, plan.spare_bits);
         if run + gap + spare <= 64 {
             let word = top(bits_at(key, from), run + gap + spare);
-            // The known zero is cut out.
+            // Removes the known zero.
             let low = word & ((1 << spare) - 1);
             bits.push(word >> gap >> spare << spare | low, run + spare);
         } else {
@@ -62,7 +61,7 @@ pub fn encode_block(plan: &BlockPlan<'_>, out: &mut Vec<u8>) {
     bits.finish();
 }
 
-/// Bits from a cell's start to where the next one starts, and whether a known zero stands there.
+/// Returns the bits from a cell's start to the next one's, and whether a known zero follows.
 #[inline]
 fn run_and_gap(start: usize, next: usize) -> (usize, usize) {
     if next > start { (next - start - 1, 1) } else { (0, 0) }
@@ -78,7 +77,7 @@ fn write_key_bits(out: &mut BitWriter<'_>, key: &[u8], mut from: usize, mut len:
     }
 }
 
-/// The base that leaves the fewest starts to escapes.
+/// Returns the base that needs the fewest escapes.
 fn best_base(starts: &[usize]) -> usize {
     let (mut least, mut most) = (usize::MAX, 0);
     for &start in starts {
@@ -137,7 +136,7 @@ fn varint_len(value: usize) -> usize {
     }
 }
 
-/// Seven bits a byte, at most three bytes: starts are below 2^21.
+/// Writes seven bits per byte, at most three bytes: starts are below 2^21.
 fn write_varint(out: &mut Vec<u8>, mut value: usize) {
     assert!(value < 1 << 21, "a start at bit {value}");
     while value >= 0x80 {

@@ -1,14 +1,13 @@
-//! Gap fingerprints: a key is kept as finely as its nearer neighbour asks for, without a trie's
-//! boundaries.
+//! Gap fingerprints: a key's resolution follows the distance to its nearer neighbour, without the
+//! fixed boundaries of a trie.
 //! ```text
 //! block: header u16: keys - 1 (6), spare bits s (4), base (6)
-//!        a nibble per key, and one for the key after:
+//!        a nibble per key, and one for the next block's first key:
 //!            0 the same cell; 1..14 exponent - base + 1; 15 the exponent is among the bits
 //!        per cell: [the next exponent: 6 bits] the bits of D below its highest one,
-//!            whose place the exponent tells
+//!            whose position the exponent implies
 //! ```
-//! Cells are those of `settle.rs`. Invariant: a key lies in its cell; cells ascend and are
-//! disjoint.
+//! `settle.rs` defines the cells. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
 use alloc::vec::Vec;
 
@@ -17,36 +16,36 @@ use crate::base::filter::Trace;
 use crate::bits::packed::BitWriter;
 use crate::bits::simd::fastest;
 
-/// Spare bits that a cell can have.
+/// The maximum spare bits of a cell.
 pub const SPARE_MAX: usize = 15;
 /// Bytes before the nibbles.
 const HEADER_BYTES: usize = 2;
-/// The nibble of a key that lies in the cell before.
+/// The nibble of a key in the previous key's cell.
 const SAME: usize = 0;
-/// The nibble of an exponent that is among the bits.
+/// The nibble of an exponent that is stored among the bits.
 const ESCAPE: usize = 15;
 const EXPONENT_BITS: usize = 6;
 const EXPONENT_MAX: u32 = (1 << EXPONENT_BITS) - 1;
-/// Exponents that nibbles tell apart.
+/// The number of exponents that a nibble can encode.
 const NIBBLE_EXPONENTS: usize = 14;
-/// Cells that are read at once, where each has one key and all exponents but the first are among
-/// the nibbles.
+/// Cells that are read at once, if each has a single key and no exponent after the first is
+/// escaped.
 const STRIDE: usize = 8;
-/// The most bits of a D that are read at once.
+/// The maximum length of a D that one load reads.
 const READ_MAX: usize = 56;
 
-/// A view as a number of 63 bits: gap fingerprints do without the last bit.
+/// Converts a view to a number of 63 bits: gap fingerprints drop the last bit.
 #[inline(always)]
 pub fn number(view: u64) -> u64 {
     view >> 1
 }
 
-/// The least view that is this number.
+/// Returns the smallest view of a number.
 pub fn first_view(number: u64) -> u64 {
     number << 1
 }
 
-/// The greatest view that is this number. Cells may reach beyond all numbers.
+/// Returns the largest view of a number. Cells may reach beyond all numbers.
 pub fn last_view(number: u64) -> u64 {
     number.min(u64::MAX >> 1) << 1 | 1
 }
@@ -55,12 +54,12 @@ pub fn last_view(number: u64) -> u64 {
 #[inline(always)]
 pub fn encode_gaps(block: &Numbers<'_>, out: &mut Vec<u8>) {
     assert!(block.spare <= SPARE_MAX, "{} spare bits", block.spare);
-    // The reader knows of no unit.
+    // The reader knows no unit.
     let settled = Settled::new(&Numbers { unit: 0, ..*block });
     write_block(block, &settled, out);
 }
 
-/// Writes the cells, and behind them the next block's exponent.
+/// Writes the cells, and then the exponent of the next block's first cell.
 fn write_block(block: &Numbers<'_>, settled: &Settled, out: &mut Vec<u8>) {
     let codes = &settled.codes[..settled.len];
     let begins = &settled.begins[..=block.numbers.len()];
@@ -92,7 +91,7 @@ fn write_block(block: &Numbers<'_>, settled: &Settled, out: &mut Vec<u8>) {
     bits.finish();
 }
 
-/// The least exponent that nibbles tell, so that as few as possible are among the bits.
+/// Returns the base that leaves the fewest exponents to escapes.
 fn best_base(codes: &[Code]) -> usize {
     let exponents = codes.iter().map(|code| code.exponent as usize);
     let (mut least, mut most) = (usize::MAX, 0);
@@ -108,31 +107,31 @@ fn best_base(codes: &[Code]) -> usize {
     (least..=most).rev().max_by_key(held).unwrap_or(least)
 }
 
-/// Where a number falls among a block's keys.
+/// A number's place among a block's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fall {
-    /// In a cell: the keys before it, those before its end, and that.
+    /// In a cell.
     In {
-        /// Keys before the cell.
+        /// The number of keys before the cell.
         before: usize,
-        /// Keys before its end.
+        /// The number of keys before the cell's end.
         through: usize,
-        /// Its end.
+        /// The end of the cell, exclusive.
         end: u64,
     },
-    /// Between two: the keys below, the end of the last one's cell, the start of the next one's.
+    /// Between two cells.
     Between {
-        /// Keys below.
+        /// The number of keys below.
         before: usize,
-        /// Where the last one's cell ends.
+        /// The end of the previous cell, exclusive.
         end: u64,
-        /// Where the next one's cell begins.
+        /// The start of the next cell, if there is one.
         next: Option<u64>,
     },
 }
 
 impl Fall {
-    /// Whether a number that is not below the one that was sought falls there too.
+    /// Whether `number` has the same place. Requires: it is at least the number that was looked up.
     #[inline(always)]
     pub fn reaches(&self, number: u64) -> bool {
         match *self {
@@ -141,7 +140,7 @@ impl Fall {
         }
     }
 
-    /// The same, of numbers with so many zeros behind them.
+    /// Shifts the numbers left by `zeros` bits.
     #[inline(always)]
     pub(super) fn with_zeros(self, zeros: u32) -> Fall {
         let shift = |number: u64| number.wrapping_shl(zeros);
@@ -153,7 +152,8 @@ impl Fall {
         }
     }
 
-    /// The keys whose cells end before the number, and those whose cells begin at or before it.
+    /// The number of keys whose cells end before the number, and of those whose cells begin at or
+    /// before it.
     #[inline(always)]
     pub fn ranks(&self) -> (usize, usize) {
         match *self {
@@ -163,14 +163,14 @@ impl Fall {
     }
 }
 
-/// Bytes that can be read from a block's start on, wherever it ends: no block is longer.
+/// The bytes that must be readable from a block's start, whatever its length: no block is longer.
 pub const WINDOW: usize = 1024 + size_of::<u64>();
 const _: () = assert!(
     HEADER_BYTES + KEYS_MAX / 2 + 1 + KEYS_MAX * (EXPONENT_BITS + 64) / 8
         < WINDOW - size_of::<u64>()
 );
 
-/// A block to be read. Of damaged bytes, any: then what is found means nothing.
+/// A view of a block. Damaged bytes give arbitrary results.
 #[derive(Clone, Copy)]
 pub struct GapBlock<'a> {
     window: &'a [u8; WINDOW],
@@ -180,7 +180,7 @@ pub struct GapBlock<'a> {
 }
 
 impl<'a> GapBlock<'a> {
-    /// Reads the header. Requires: `bytes` begin with a block and go on for [`WINDOW`] bytes.
+    /// Reads the header. Requires: `bytes` begin with a block and have at least [`WINDOW`] bytes.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         let window = bytes.first_chunk::<WINDOW>().expect("blocks are padded");
@@ -195,7 +195,8 @@ impl<'a> GapBlock<'a> {
         self.count
     }
 
-    /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
+    /// Finds where `number` falls. Requires: `number` is at least `anchor`, with which the block
+    /// was encoded.
     #[inline(always)]
     pub fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
         let block = *self;
@@ -207,12 +208,12 @@ impl<'a> GapBlock<'a> {
         fall
     }
 
-    /// Where a number falls, and the bits that were read. A piece of work of its own, so that the
-    /// loop has all registers to itself.
+    /// Finds where a number falls, and returns how many bits were read. A separate function, so
+    /// that the loop has all registers.
     #[inline(always)]
     fn find_at(self, number: u64, anchor: u64) -> (Fall, usize) {
-        // The last cell that begins at or before the number, and the keys before it and up to its
-        // end.
+        // The last cell that begins at or before the number, the keys before it, and those before
+        // its end.
         let (mut last, mut last_width, mut before, mut through) = (anchor, 0, 0, 0);
         let mut next = None;
         let mut walk = Walk::new(&self);
@@ -248,7 +249,7 @@ impl<'a> GapBlock<'a> {
         (Fall::Between { before: through, end, next }, walk.at)
     }
 
-    /// Per key, in order, the least and the greatest number of its cell.
+    /// Visits the smallest and the largest number of each key's cell, in order.
     #[inline(always)]
     pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
         let (mut walk, mut start, mut done) = (Walk::new(self), anchor.wrapping_sub(1), 0);
@@ -261,7 +262,8 @@ impl<'a> GapBlock<'a> {
         }
     }
 
-    /// From a cell's start to the next one's start and width. Requires: there is one.
+    /// Steps from a cell's start to the next cell: returns its start and width. Requires: it
+    /// exists.
     #[inline(always)]
     fn step(&self, start: u64, walk: Walk) -> (u64, u32, Walk) {
         const HIGHEST: u64 = 1 << 63;
@@ -278,8 +280,8 @@ impl<'a> GapBlock<'a> {
         (start, width, Walk { at: after.at + len, ..after })
     }
 
-    /// [`Walk::read_exponent`], where a key lies in the cell before, or the exponent is among the
-    /// bits; packed.
+    /// [`Walk::read_exponent`] for keys in the previous cell and for escaped exponents. Returns the
+    /// walk packed.
     #[cold]
     #[inline(never)]
     fn rare_exponent(&self, mut place: usize, mut at: usize) -> u64 {
@@ -302,20 +304,20 @@ impl<'a> GapBlock<'a> {
         high | self.bits(at + 32, len - 32)
     }
 
-    /// Eight bytes of the block.
+    /// Loads eight bytes of the block.
     #[inline(always)]
     fn eight(&self, at: usize) -> [u8; 8] {
         let at = at & (WINDOW - 9); // within the window; no block reaches beyond it
         *self.window[at..].first_chunk::<8>().expect("eight bytes of the window")
     }
 
-    /// The number of `len` bits at bit `at`. Requires: 1 to 56 of them.
+    /// Returns the number of `len` bits at bit `at`. Requires: 1 to 56 bits.
     #[inline(always)]
     fn bits(&self, at: usize, len: usize) -> u64 {
         u64::from_be_bytes(self.eight(at / 8)) << (at % 8) >> (64 - len)
     }
 
-    /// Eight nibbles, the first one lowest.
+    /// Returns eight nibbles, the first one in the lowest bits.
     #[inline(always)]
     fn nibbles(&self, place: usize) -> u32 {
         let word = u64::from_le_bytes(self.eight(HEADER_BYTES + place / 2));
@@ -329,14 +331,14 @@ impl<'a> GapBlock<'a> {
     }
 }
 
-/// How far a block has been read. A value, so that a search keeps it in registers.
+/// A position in a block. A value type, so that a search keeps it in registers.
 #[derive(Clone, Copy)]
 struct Walk {
     /// The key whose nibble comes next.
     place: usize,
-    /// The exponent of the cell that comes next.
+    /// The exponent of the next cell.
     exponent: u32,
-    /// Where its bits are.
+    /// The position of that cell's bits.
     at: usize,
 }
 
@@ -347,8 +349,8 @@ impl Walk {
         Walk { place: 0, exponent: 0, at }.read_exponent(block)
     }
 
-    /// Goes on to the next key that begins a cell, or to the key after the block. Requires: there
-    /// is one.
+    /// Moves to the next key that begins a cell, or to the key after the block. Requires: one is
+    /// left.
     #[inline(always)]
     fn read_exponent(self, block: &GapBlock<'_>) -> Walk {
         let nibble = block.nibble(self.place);
@@ -359,7 +361,7 @@ impl Walk {
         Walk::unpack(block.rare_exponent(self.place, self.at))
     }
 
-    /// In one word, so that a search that hardly ever needs it loses no registers to it.
+    /// Packs the walk into one word, so that the rare path costs the search no registers.
     fn pack(&self) -> u64 {
         u64::from(self.exponent) | (self.place as u64) << 8 | (self.at as u64) << 32
     }
@@ -371,20 +373,19 @@ impl Walk {
     }
 }
 
-/// Some cells in a row. A cell's bits do not wait for the cell before it, only the last sum does.
-/// Several are read in the time of one, in wide registers.
+/// Consecutive cells read at once. Their bits are independent of each other; only the sums are
+/// sequential. SIMD registers read several in the time of one.
 struct Stride {
     starts: [u64; STRIDE],
     widths: [u32; STRIDE],
-    /// Where each cell's bits end.
+    /// The end of each cell's bits.
     ends: [usize; STRIDE],
-    /// The exponent of the cell after.
+    /// The exponent of the cell after these.
     exponent: u32,
 }
 
 impl Stride {
-    /// The cells from that on which comes next in the walk. None: some of them are to be read one
-    /// by one.
+    /// Reads the next cells of the walk. None: some of them must be read one by one.
     #[inline(always)]
     fn read(block: &GapBlock<'_>, start: u64, walk: Walk) -> Option<Stride> {
         const HIGHEST: u64 = 1 << 63;
@@ -426,7 +427,7 @@ impl Stride {
         Some(Stride { starts, widths, ends, exponent: exponents[STRIDE] })
     }
 
-    /// How many of the cells begin at or before the number.
+    /// Returns how many of the cells begin at or before `number`.
     #[inline(always)]
     fn begun(&self, number: u64) -> usize {
         self.starts.iter().map(|&start| usize::from(start <= number)).sum()

@@ -1,19 +1,19 @@
-//! A group of the base: neighbouring blocks of one kind of fingerprints, behind one header.
+//! A group of the base: consecutive blocks with one kind of fingerprint, behind a common header.
 //! ```text
 //! u32: prefix bits (19), whether keys have hashes, blocks - 1 (4), kind (3),
 //!      bits of an offset - 1 (5)
 //! spline           its model
 //! all but spline   u8: bits of a head - 1
-//! hash             how positions are laid out in blocks
-//! coded            u32: where in the arena its classes are, in units of 8 bytes; u8: spare bits;
-//!                  u8: unit, 128 more if keys are aligned (`alignment.rs`)
+//! hash             layout of positions in blocks
+//! coded            u32: offset of its classes in the arena, in units of 8 bytes; u8: spare bits;
+//!                  u8: unit, plus 128 if keys are aligned (`alignment.rs`)
 //! all but spline   heads of blocks 1..: the first bits of their first keys after the prefix
-//! offsets of blocks 1.. from block 0 in bytes; coded: also where the last block ends
+//! offsets of blocks 1.. from block 0 in bytes; coded: also the end of the last block
 //! zeros up to a whole byte
 //! block 0, block 1, ...
 //! ```
-//! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key
-//! that is above the last key of the block before.
+//! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key,
+//! and above the last key of the previous block.
 
 use alloc::vec::Vec;
 
@@ -23,45 +23,45 @@ use super::hashes::bytes_of;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 use crate::bits::packed::{BitWriter, LEN_MAX, load, load_or_zero, top};
 
-/// Blocks that a group can have.
+/// The maximum number of blocks in a group.
 pub const BLOCKS_MAX: usize = 16;
-/// Bits that a head can have.
+/// The maximum number of bits in a head.
 pub const HEAD_BITS_MAX: usize = LEN_MAX;
-/// Bytes of a group before the model, or before the bits of a head.
+/// Bytes of a group before its model, or before the bits of a head.
 const HEADER_BYTES: usize = 4;
-/// Where the header has whether there are hashes, the number of blocks, the kind, the bits of an
-/// offset.
+/// The header's bit offsets: whether there are hashes, the number of blocks, the kind, the bits of
+/// an offset.
 const HASHES_AT: usize = 19;
 const BLOCKS_AT: usize = 20;
 const KIND_AT: usize = 24;
 const OFFSET_AT: usize = 27;
-/// Bytes of all kinds but splines before what a kind has of its own.
+/// Bytes of all kinds but splines before the fields of the kind.
 const LEAD_BYTES: usize = HEADER_BYTES + 1;
-/// Bytes that are read of the heads, each with what follows it.
+/// Bytes that a search loads from the heads: up to the last head, plus a word.
 const HEADS_BYTES: usize = ((BLOCKS_MAX - 2) * HEAD_BITS_MAX / 8 + 1).next_power_of_two() + 8;
-/// Bytes that say where classes are, and those with the spare bits.
+/// Bytes of the classes' offset, and those with spare bits and unit.
 const CLASSES_AT_BYTES: usize = size_of::<u32>();
 const CODED_BYTES: usize = CLASSES_AT_BYTES + 2;
-/// Beside the unit: keys are aligned.
+/// The flag of aligned keys, in the byte of the unit.
 const ALIGNED: u8 = 1 << 7;
 const _: () = assert!(DROPPED_MAX < ALIGNED as u32);
-/// Groups start at multiples of this.
+/// Groups begin at multiples of this, in bytes.
 pub const GROUP_ALIGN: usize = 8;
-/// The last block of a group begins before this.
+/// The last block of a group begins below this offset.
 pub const OFFSETS_END: usize = 1 << 24;
 
-/// What the blocks of a group keep of its keys.
+/// The kind of fingerprint in a group's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Prefixes that tell a key from its neighbours.
     Cell,
-    /// Numbers as fine as the gaps around them.
+    /// Numbers with a resolution that follows the gaps between keys.
     Gap,
     /// Positions on a line.
     Spline,
-    /// Positions by hash: points alone are told apart.
+    /// Positions by hash: only points are told apart.
     Hash,
-    /// Numbers as fine as the gaps around them, whose exponents take as few bits as they can.
+    /// As `Gap`, with exponents coded by frequency.
     Coded,
 }
 
@@ -88,30 +88,29 @@ impl Kind {
     }
 }
 
-/// What stands before the offsets.
+/// The part of a group's header before the offsets.
 pub enum Lead<'a> {
-    /// The views at which blocks 1.. begin, of which `bits` bits are kept.
+    /// The heads of blocks 1.., of which `bits` bits are stored.
     Heads {
-        /// What stands before them.
+        /// The fields before the heads.
         first: First,
-        /// One for each block but the first.
+        /// The first view of each block but the first.
         views: &'a [u64],
-        /// So many of each are kept.
+        /// The stored bits of each head.
         bits: usize,
     },
-    /// The line on which all blocks lie.
+    /// The line through the positions of all blocks.
     Model(&'a Model),
 }
 
-/// What stands before the heads.
+/// The fields before the heads.
 #[derive(Clone, Copy)]
 pub enum First {
     /// Nothing.
     Nothing,
-    /// How hashed blocks are laid out.
+    /// The layout of hashed blocks.
     Layout(Layout),
-    /// Where in the arena the classes of coded blocks are, which is told later; and what the blocks
-    /// share.
+    /// What coded blocks share. The offset of their classes in the arena is filled in later.
     Coded(Shared),
 }
 
@@ -129,8 +128,8 @@ impl First {
     }
 }
 
-/// Appends a group's header. `has_hashes`: beside each fingerprint. `offsets` has that of block 0
-/// too, which is 0, and for coded groups where the last block ends.
+/// Appends a group's header. `has_hashes`: whether hash bits accompany the fingerprints. `offsets`
+/// includes that of block 0, which is 0, and for coded groups the end of the last block.
 pub fn write_header(
     (kind, has_hashes): (Kind, bool),
     prefix_bits: usize,
@@ -140,7 +139,7 @@ pub fn write_header(
 ) {
     let offset_bits = offsets.last().map_or(1, |last| last.max(&1).ilog2() as usize + 1);
     let blocks = offsets.len() - usize::from(kind == Kind::Coded);
-    // Two keys of the longest differ in their last bit at the latest.
+    // Two keys of maximum length differ in their last bit at the latest.
     assert!(prefix_bits < 1 << HASHES_AT, "a prefix of {prefix_bits} bits");
     let counts = (blocks - 1) << BLOCKS_AT | (offset_bits - 1) << OFFSET_AT;
     let counts = counts | usize::from(has_hashes) << HASHES_AT;
@@ -161,15 +160,15 @@ pub fn write_header(
     writer.finish();
 }
 
-/// Tells a coded group, which `group` is, where its classes are.
+/// Fills in the offset of a coded group's classes, in units of [`GROUP_ALIGN`] bytes.
 pub fn set_classes_at(group: &mut [u8], units: u32) {
     group[LEAD_BYTES..][..CLASSES_AT_BYTES].copy_from_slice(&units.to_le_bytes());
 }
 
-/// A coded block that is not read yet.
+/// The location of a coded block that is not read yet.
 #[derive(Clone, Copy)]
 pub struct CodedAt<'a> {
-    /// The block and what follows it.
+    /// The block and the bytes after it.
     pub bytes: &'a [u8],
     len: usize,
     /// Whether the length includes hashes of the block's keys.
@@ -179,7 +178,7 @@ pub struct CodedAt<'a> {
 }
 
 impl<'a> CodedAt<'a> {
-    /// The same, in a copy of its bytes.
+    /// Returns the same location in a copy of the bytes.
     #[inline(always)]
     pub fn of_copy<'b>(&self, bytes: &'b [u8]) -> CodedAt<'b>
     where
@@ -188,8 +187,8 @@ impl<'a> CodedAt<'a> {
         CodedAt { bytes, ..*self }
     }
 
-    /// The block. `hash_bits`: of each key, behind it. Requires: bytes follow it as
-    /// [`WINDOW`](super::gap::WINDOW) says.
+    /// Reads the block. `hash_bits`: the hash bits per key behind it. Requires: enough bytes
+    /// follow, as [`WINDOW`](super::gap::WINDOW) says.
     #[inline(always)]
     pub fn read(&self, hash_bits: usize) -> CodedBlock<'a> {
         let mut len = self.len;
@@ -200,7 +199,7 @@ impl<'a> CodedAt<'a> {
     }
 }
 
-/// A class; of damaged bytes, any.
+/// Returns a class. Damaged bytes give an arbitrary one.
 #[inline(always)]
 fn class_at(classes: &[u8], class: usize) -> &ClassBytes {
     static NONE: ClassBytes = [0; CLASS_BYTES];
@@ -208,25 +207,25 @@ fn class_at(classes: &[u8], class: usize) -> &ClassBytes {
     bytes.unwrap_or(&NONE)
 }
 
-/// A group's header and what follows it.
+/// A view of a group: its header, and the bytes that follow.
 #[derive(Clone, Copy)]
 pub struct Group<'a> {
-    /// The group and what follows it.
+    /// The group and the bytes after it.
     pub bytes: &'a [u8],
-    /// Bits that all keys of the group share.
+    /// The length of the common prefix of all keys, in bits.
     pub prefix_bits: usize,
-    /// How many blocks it has.
+    /// The number of blocks.
     pub blocks: usize,
-    /// What its fingerprints are.
+    /// The kind of fingerprint.
     pub kind: Kind,
-    /// Whether hashes of its keys are beside them.
+    /// Whether hash bits accompany the fingerprints.
     pub has_hashes: bool,
     head_bits: usize,
     offset_bits: usize,
 }
 
 impl<'a> Group<'a> {
-    /// Reads a header. Requires: a group begins here.
+    /// Reads a header. Requires: `bytes` begin with a group.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         let header = u64::from_le_bytes(*bytes.first_chunk().expect("a group is of eight bytes"));
@@ -237,25 +236,25 @@ impl<'a> Group<'a> {
             blocks: field(BLOCKS_AT, 4) + 1,
             kind: Kind::from_tag(header as u32 >> KIND_AT),
             has_hashes: field(HASHES_AT, 1) == 1,
-            // Of splines, any.
+            // Meaningless for splines.
             head_bits: (field(8 * HEADER_BYTES, 6) + 1).min(HEAD_BITS_MAX),
             offset_bits: field(OFFSET_AT, 5) + 1,
         }
     }
 
-    /// The line of a spline group.
+    /// Returns the line of a spline group.
     #[inline(always)]
     pub fn model(&self) -> Model {
         Model::read(&self.bytes[HEADER_BYTES..])
     }
 
-    /// How the blocks of a hashed group are laid out.
+    /// Returns the layout of a hashed group's blocks.
     #[inline(always)]
     pub fn layout(&self) -> Layout {
         Layout::read(&self.bytes[LEAD_BYTES..])
     }
 
-    /// Where heads begin.
+    /// Returns the byte offset of the heads.
     #[inline(always)]
     fn heads_at(&self) -> usize {
         match self.kind {
@@ -266,22 +265,22 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The bit at which offsets begin.
+    /// Returns the bit offset of the block offsets.
     #[inline(always)]
     fn offsets_bit(&self) -> usize {
         let head_bits = if self.kind == Kind::Spline { 0 } else { self.head_bits };
         8 * self.heads_at() + (self.blocks - 1) * head_bits
     }
 
-    /// Bytes before block 0.
+    /// Returns the number of bytes before block 0.
     #[inline(always)]
     pub fn header_bytes(&self) -> usize {
         let offsets = self.blocks - usize::from(self.kind != Kind::Coded);
         (self.offsets_bit() + offsets * self.offset_bits).div_ceil(8)
     }
 
-    /// The view at which a block begins. Requires: not the first one, which begins at the
-    /// separator; not a spline.
+    /// Returns the first view of a block. Requires: not the first block, which begins at the
+    /// separator; not a spline group.
     #[inline(always)]
     pub fn head(&self, block: usize) -> u64 {
         let shift = 64 - self.head_bits;
@@ -289,7 +288,7 @@ impl<'a> Group<'a> {
         load_or_zero(self.bytes, bit) >> shift << shift
     }
 
-    /// The last block that begins at or before `view`. Requires: not a spline.
+    /// Returns the last block that begins at or before `view`. Requires: not a spline group.
     #[inline(always)]
     pub fn block_of(&self, view: u64) -> usize {
         let heads = self.bytes.get(self.heads_at()..).unwrap_or_default();
@@ -297,8 +296,8 @@ impl<'a> Group<'a> {
             return (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum();
         };
         // The loop is unrolled and branchless. Fifteen independent loads are faster than four that
-        // wait for each other, and a fixed number is faster than one load per block. What follows
-        // the heads is read in vain.
+        // wait for each other, and a fixed number is faster than one load per block. Loads past the
+        // heads are ignored.
         const BITS_MASK: usize = 8 * (HEADS_BYTES - 8) - 1;
         let shift = 64 - self.head_bits;
         let (view, mut begun) = (view >> shift, 0usize);
@@ -309,7 +308,7 @@ impl<'a> Group<'a> {
         (begun >> (BLOCKS_MAX - self.blocks)).count_ones() as usize
     }
 
-    /// Where a block begins; of a coded group also where the last one ends.
+    /// Returns the offset of a block; for a coded group also that of the last one's end.
     #[inline(always)]
     pub fn block_at(&self, block: usize) -> usize {
         let mut at = self.header_bytes();
@@ -320,8 +319,7 @@ impl<'a> Group<'a> {
         at
     }
 
-    /// Where a coded block is, without reading it. Requires: the group is coded; `arena` is what
-    /// all groups are in.
+    /// Locates a coded block without reading it. Requires: the group is coded and lies in `arena`.
     #[inline(always)]
     pub fn coded_at(&self, block: usize, arena: &'a [u8]) -> CodedAt<'a> {
         let [units @ .., spare, unit] =
@@ -341,20 +339,20 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Whether its keys are both ends of ranges that begin at round numbers (`alignment.rs`).
+    /// Whether the keys are starts and ends of ranges between round numbers (`alignment.rs`).
     #[inline(always)]
     pub fn is_aligned(&self) -> bool {
         const AT: usize = LEAD_BYTES + CODED_BYTES - 1;
         self.kind == Kind::Coded && self.bytes.get(AT).is_some_and(|unit| unit & ALIGNED != 0)
     }
 
-    /// The bytes from a block on.
+    /// Returns the bytes from the start of a block on.
     #[inline(always)]
     pub fn block(&self, block: usize) -> &'a [u8] {
         &self.bytes[self.block_at(block)..]
     }
 
-    /// The bits that tell a block's first key from the keys of the block before.
+    /// Returns how many bits tell a block's first key from the keys of the previous block.
     #[inline(always)]
     pub fn head_bits(&self, block: usize) -> usize {
         if block == 0 { 0 } else { self.head_bits }

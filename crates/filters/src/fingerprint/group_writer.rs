@@ -1,9 +1,9 @@
-//! Writes one group of the base: chooses its kind of fingerprints, and lays out its blocks.
+//! Writes one group of the base: chooses its kind of fingerprint and lays out its blocks.
 //! ```text
-//! bits granted - what a kind spends beside its resolution
-//!     = what it may spend on resolution -> its rate
+//! bits granted - overhead of a kind
+//!     = what it can spend on resolution -> its error rate
 //! ```
-//! Invariant: whatever is chosen, every key lies in its fingerprint.
+//! Invariant: whatever the choice, every key lies in its fingerprint.
 
 use alloc::vec::Vec;
 
@@ -25,85 +25,86 @@ use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
 use crate::base::real::exp2;
 use core::ops::Range;
 
-/// The cell of a block's only key is at least so long: one key can afford it.
+/// The minimum length of the cell of a block's only key: a single key can afford it.
 const LONE_BITS_MIN: usize = 16;
-/// A group of so few keys pays for a header and a directory entry alone. It may take so many bits
-/// more, if its keys would otherwise have fewer spare bits than these.
+/// The keys of so small a group would pay for header and directory entry alone. It may exceed its
+/// budget by `BITS_OF_FEW`, up to `SPARE_OF_FEW` spare bits.
 const KEYS_FEW: usize = 64;
 const BITS_OF_FEW: f64 = 512.0;
 const SPARE_OF_FEW: f64 = 8.0;
-/// Bits of a group beside its blocks: its header and what rounding up adds.
+/// Overhead of a group in bits: its header and rounding.
 const GROUP_BITS: usize = 8 * 5 + 4 + 28;
-/// Bits of a block of cells or gaps: its offset, its header, a nibble, and what rounding up adds.
+/// Overhead of a block of cells or gaps in bits: its offset, header, a nibble, and rounding.
 const BLOCK_BITS: usize = 11 + 16 + 4 + 4;
-/// Bits of a spline block: its offset, its count, and what rounding up adds.
+/// Overhead of a spline block in bits: its offset, its count, and rounding.
 const SPLINE_BLOCK_BITS: usize = 11 + 16 + 4 + 4;
-/// Bits of a coded block beside its cells: its offset, and what rounding up adds.
+/// Overhead of a coded block in bits: its offset and rounding.
 const CODED_BLOCK_BITS: usize = 11 + 4;
-/// The rate of cells without spare bits, about.
+/// The approximate error rate of cells without spare bits.
 const CELL_RATE: f64 = 1.2;
-/// Cells of numbers may take so much more than their bits, of each key's: others pay it back.
+/// Gap and coded cells may exceed their budget by this many bits per key: other groups pay it back.
 const SPARE_LEAST: f64 = -1.0;
-/// A rate of cells above which these are placed to see what they reach.
+/// Above this estimated rate, cells are placed exactly to measure what they cover.
 const PLACED_ABOVE: f64 = 0.1;
-/// A line is read in less time than coded cells: these must promise so much less.
+/// Reading a line takes less time than coded cells, so these must lower the rate to this share.
 const CLEARLY: f64 = 0.85;
 
-/// The keys of a group, and what it may cost.
+/// The keys of a group, and its budget.
 #[derive(Clone, Copy)]
 pub struct GroupPlan<'a> {
     pub(crate) keys: &'a KeyBuffer,
-    /// Where each block ends, if blocks are cut by keys.
+    /// The end of each block, if blocks are cut by keys.
     pub cuts: &'a [usize],
-    /// Bits that all keys share.
+    /// The common prefix of all keys, in bits.
     pub prefix_bits: usize,
-    /// Bits of all keys, if they are words or cut.
+    /// The length of all keys in bits, if they are words or truncated codes.
     pub key_bits: Option<usize>,
-    /// Bits that tell the first keys of blocks from the keys before them: 1 to
+    /// The bits that tell the first keys of blocks from the keys before them: 1 to
     /// [`HEAD_BITS_MAX`](super::group::HEAD_BITS_MAX).
     pub head_bits: usize,
-    /// The separator's view: not above the first key's.
+    /// The separator's view: at most the first key's.
     pub low: u64,
     pub(crate) fingerprints: Fingerprints,
-    /// Hash bits beside the fingerprint of each key.
+    /// Hash bits per key next to the fingerprints.
     pub point_bits: usize,
-    /// The rate above which points at least are told apart, if keys look alike.
+    /// If keys have equal numbers: the error rate above which hashes, which serve points only, are
+    /// chosen.
     pub hash_above: f64,
-    /// Whether hashes are worth a look though no keys look alike.
+    /// Whether to consider hashes even without equal numbers.
     pub is_text: bool,
-    /// Blocks, if keys lie on a line.
+    /// The number of blocks if keys lie on a line.
     pub line_blocks: usize,
-    /// The bits that the group may take.
+    /// The group's budget in bits.
     pub bits: f64,
-    /// As many bits for each key as in other groups: what hashes may take.
+    /// The same number of bits per key as in other groups: the budget for hashes.
     pub even_bits: f64,
-    /// If it may have coded cells: the spare bits that these are to have. What they take then is
-    /// what the group may take.
+    /// The spare bits of coded cells, if the group may have them. What they take then replaces the
+    /// budget.
     pub spare: Option<f64>,
 }
 
-/// Keeps its buffers from group to group, and what rounding has left out.
+/// Keeps its buffers from group to group, and the rounding error of spare bits.
 #[derive(Default)]
 pub struct GroupWriter {
     blocks: Vec<u8>,
     offsets: Vec<u32>,
-    /// The keys' views after the group's prefix, and for gap fingerprints the same as numbers.
+    /// The keys' views after the group's prefix, and the same as numbers.
     views: Vec<u64>,
     numbers: Vec<u64>,
     positions: Vec<u32>,
-    /// Hashes of the last block that was written.
+    /// The hash bits of the last block written.
     hashes: Vec<u8>,
     rounded: f64,
 }
 
-/// What a group would be of coded cells.
+/// A plan of coded cells for a group.
 struct CodedPlan {
     cost: CodedCost,
     /// Without spare bits.
     shared: Shared,
 }
 
-/// Room for a block's numbers without some of their last bits.
+/// A buffer for a block's numbers without their dropped last bits.
 struct Kept([u64; KEYS_MAX]);
 
 impl Default for Kept {
@@ -113,8 +114,8 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// A block's numbers as coded cells have them, and the bits that they do without, beside those
-    /// that a prefix leaves empty.
+    /// Returns a block's numbers as coded cells store them, and how many last bits they drop
+    /// besides those that a prefix leaves empty.
     #[inline(always)]
     fn numbers<'n>(
         &'n mut self,
@@ -137,7 +138,7 @@ impl Kept {
     }
 }
 
-/// What a group is made of.
+/// The chosen kind and its parameters.
 enum Choice {
     Cells { spare: f64 },
     Gaps { spare: f64 },
@@ -146,7 +147,7 @@ enum Choice {
     Hashes(Layout),
 }
 
-/// The spare bits that all blocks of a coded group have: the others have one more.
+/// The spare bits of all blocks in a coded group; some blocks have one more.
 fn coded_floor(spare: f64) -> usize {
     spare.clamp(0.0, coded::SPARE_MAX as f64) as usize
 }
@@ -158,34 +159,34 @@ impl GroupWriter {
         self.blocks.capacity() + self.hashes.capacity() + 8 * words + 4 * halves
     }
 
-    /// Takes the views of a group's keys.
+    /// Loads the views of a group's keys.
     #[inline(always)]
     fn take_views(&mut self, group: &GroupPlan<'_>) {
         let keys = group.key_count();
         group.keys.take_views(keys, group.prefix_bits, &mut self.views);
     }
 
-    /// Takes the numbers of the keys whose views it has.
+    /// Loads the numbers of the keys whose views are loaded.
     fn take_numbers(&mut self) {
         self.numbers.clear();
         self.numbers.extend(self.views.iter().map(|&view| number(view)));
     }
 
-    /// Begins a block: behind the hashes of the one before.
+    /// Begins a block, after the hashes of the previous one.
     fn begin_block(&mut self) {
         self.blocks.append(&mut self.hashes);
         self.offsets.push(self.blocks.len() as u32);
     }
 
-    /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can
-    /// begin.
+    /// Pads `out` so that the group ends with its last block's hashes, and the next group is
+    /// aligned.
     pub fn finish_last_block(&mut self, out: &mut Vec<u8>) {
         let len = (out.len() + self.hashes.len()).next_multiple_of(GROUP_ALIGN);
         out.resize(len - self.hashes.len(), 0);
         out.append(&mut self.hashes);
     }
 
-    /// The spare bits of the next block, so that those of all blocks have the mean `wanted`.
+    /// Returns the spare bits of the next block, so that the mean over all blocks is `wanted`.
     fn round(&mut self, wanted: f64, most: usize) -> usize {
         let exact = wanted.clamp(0.0, most as f64) + self.rounded;
         let spare = (exact as usize).min(most);
@@ -199,8 +200,8 @@ impl GroupPlan<'_> {
         self.cuts[self.cuts.len() - 1]
     }
 
-    /// Appends the group to `out`, and the chapter's classes if it is the first one that needs
-    /// them. Gives at how many of the cuts it ends: fewer than planned if keys are huge.
+    /// Appends the group to `out`, followed by the chapter's classes if it is the first to need
+    /// them. Returns how many cuts it covers: fewer than planned if keys are huge.
     #[inline(always)]
     pub fn write(
         &self,
@@ -281,17 +282,17 @@ impl GroupPlan<'_> {
         }
     }
 
-    /// What the group's own keys are told apart by best.
+    /// Chooses the kind with the lowest estimated rate for the group's own keys.
     #[inline(always)]
     fn choose_best(&self, coded: Option<&CodedPlan>, writer: &GroupWriter) -> Choice {
-        // Few keys do not pay for classes: what they have then are the same cells.
+        // Few keys do not pay for classes; gap fingerprints have the same cells.
         let (spare, unit) = match coded {
             Some(CodedPlan { cost, shared }) => (self.coded_spare(cost), shared.unit),
             None => (self.gap_spare(&writer.views), 0),
         };
         let rates = OwnRates::new(&writer.views, spare, unit);
         let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
-        // Where cells end where keys do, they reach fewer than their widths say.
+        // Cells whose ends coincide with keys cover fewer keys than their widths suggest.
         let near_rate = if near_rate > PLACED_ABOVE && near_rate.is_finite() && spare >= 0.0 {
             near_rate.min(rate_in_cells(&writer.views, spare, unit))
         } else {
@@ -302,7 +303,7 @@ impl GroupPlan<'_> {
         let width = (writer.views[self.key_count() - 1] - self.low) as f64 / 2.0;
         let spline_rate = rates.spline(width / positions as f64);
         if rates.has_alike() || self.is_text {
-            // Coded cells take the bits that are granted; plain ones, of text, many more.
+            // Coded cells take the granted bits; plain cells of text would take many more.
             let cells = if coded.is_some() { f64::NEG_INFINITY } else { self.cell_spare() };
             let commons = &self.keys.commons()[..self.key_count()];
             let cell_rate = || (CELL_RATE * exp2(-cells)).max(cell_rate_by_keys(commons, cells));
@@ -315,7 +316,7 @@ impl GroupPlan<'_> {
                 return Choice::Cells { spare: cells };
             }
         }
-        // What has no room for its numbers may have it for prefixes.
+        // Where numbers do not fit, prefixes may.
         if near_rate.is_infinite() && !rates.has_alike() {
             let (cells, commons) = (self.cell_spare(), &self.keys.commons()[..self.key_count()]);
             let cell_rate = (CELL_RATE * exp2(-cells)).max(cell_rate_by_keys(commons, cells));
@@ -331,7 +332,7 @@ impl GroupPlan<'_> {
         }
     }
 
-    /// Bits of the group but for hashes beside its fingerprints.
+    /// Returns the budget for fingerprints without their hash bits.
     fn order_bits(&self) -> f64 {
         self.bits - (self.key_count() * self.point_bits) as f64
     }
@@ -350,7 +351,8 @@ impl GroupPlan<'_> {
         self.spare_beside(uneven_gap_bits(views))
     }
 
-    /// The spare bits of cells or gaps that spend so many bits where neighbours differ.
+    /// Returns the spare bits of cells or gaps. `uneven`: the bits spent where neighbouring gaps
+    /// differ.
     fn spare_beside(&self, uneven: usize) -> f64 {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let heads = GROUP_BITS + blocks * (BLOCK_BITS + self.head_bits) + 4 * keys;
@@ -364,7 +366,7 @@ impl GroupPlan<'_> {
         layout(keys, blocks, self.per_key(self.even_bits - fixed as f64))
     }
 
-    /// Each key's share of so many bits, or of a few more if the group has few keys.
+    /// Divides bits among the keys; a group of few keys gets some more.
     #[inline(always)]
     fn per_key(&self, bits: f64) -> f64 {
         let keys = self.key_count() as f64;
@@ -375,7 +377,8 @@ impl GroupPlan<'_> {
         share.max(((bits + BITS_OF_FEW) / keys).min(SPARE_OF_FEW))
     }
 
-    /// Bits that cells spend where a key shares more with the next one than with the one before.
+    /// Returns the bits that cells spend where a key shares more with the next one than with the
+    /// previous one.
     fn uneven_cell_bits(&self) -> usize {
         let commons = &self.keys.commons()[..self.key_count()];
         let rises = commons.windows(2).skip(1).map(|pair| pair[1].saturating_sub(pair[0] + 1));
@@ -420,7 +423,7 @@ impl GroupPlan<'_> {
         Kind::Gap
     }
 
-    /// How coded cells would be. Requires: the writer has taken views; some classes.
+    /// Plans coded cells. Requires: views are loaded, and there are classes.
     #[inline(always)]
     fn plan_coded(&self, chapter: &Chapter, writer: &mut GroupWriter) -> CodedPlan {
         writer.take_numbers();
@@ -437,18 +440,18 @@ impl GroupPlan<'_> {
         CodedPlan { cost, shared }
     }
 
-    /// Bits of a coded group beside its cells.
+    /// Overhead of a coded group besides its cells, in bits.
     fn coded_heads(&self) -> f64 {
         (GROUP_BITS + self.cuts.len() * (CODED_BLOCK_BITS + self.head_bits)) as f64
     }
 
-    /// The bits of a group whose cells cost this and have so many spare bits.
+    /// Returns the size of a group with coded cells of this cost and `spare` spare bits, in bits.
     fn bits_with(&self, cost: &CodedCost, spare: f64) -> f64 {
         let hashes = (self.key_count() * self.point_bits) as f64;
         cost.bits(spare) + self.coded_heads() + hashes
     }
 
-    /// The spare bits of coded cells; below zero, if not even those without have room.
+    /// Returns the spare bits of coded cells. Negative: they do not fit even without any.
     #[inline(always)]
     fn coded_spare(&self, cost: &CodedCost) -> f64 {
         let bits = self.order_bits() - self.coded_heads();
@@ -477,12 +480,12 @@ impl GroupPlan<'_> {
             self.write_hashes_of(start..end, writer);
             start = end;
         }
-        // Mantissas are read from the end of a block.
+        // The reader takes mantissas from the end of a block.
         writer.offsets.push(writer.blocks.len() as u32);
         Kind::Coded
     }
 
-    /// A block's keys as numbers, of all keys' views and numbers.
+    /// Returns a block's keys as numbers, given the views and numbers of all keys.
     #[inline(always)]
     fn block<'n>(
         &self,
@@ -497,13 +500,13 @@ impl GroupPlan<'_> {
         Numbers { numbers: &numbers[places], anchor: number(anchor), next, spare, unit: 0 }
     }
 
-    /// A view as far as heads keep it.
+    /// Truncates a view to a head.
     fn head(&self, view: u64) -> u64 {
         let shift = 64 - self.head_bits;
         view >> shift << shift
     }
 
-    /// The line from the separator to the last key.
+    /// Returns the line from the separator to the last key.
     fn model(&self, layout: Layout, writer: &GroupWriter) -> Model {
         Model::new(writer.views[self.key_count() - 1] - self.low, self.line_blocks, layout)
     }
@@ -529,7 +532,7 @@ impl GroupPlan<'_> {
         Kind::Spline
     }
 
-    /// The hash bits of a block's keys.
+    /// Writes the hash bits of a block's keys.
     fn write_hashes_of(&self, places: Range<usize>, writer: &mut GroupWriter) {
         let keys = places.map(|place| self.keys.get(place));
         write_point_bits(keys, self.point_bits, &mut writer.hashes);

@@ -1,8 +1,10 @@
-//! Hashes of keys: as fingerprints where order tells nothing, and as bits beside those of a block.
+//! Hashes of keys: alone as fingerprints where order tells nothing, or in addition to a block's
+//! fingerprints.
 //! ```text
 //! block's fingerprints | hash of key 0, key 1, ... (some bits each)
 //! ```
-//! Invariant: keys that differ in zeros at the end have one hash, as they have one cell.
+//! Invariant: keys that differ only in trailing zero bytes have the same hash, as they have the
+//! same cell.
 
 use alloc::vec::Vec;
 
@@ -10,28 +12,29 @@ use super::spline::Layout;
 use crate::base::hash::{HashUse, hash_key};
 use crate::bits::packed::BitWriter;
 
-/// The most hash bits that a key can have.
+/// The maximum number of hash bits per key.
 pub const POINT_BITS_MAX: usize = 16;
 
-/// The hash of a key as a bit string: keys that differ in zeros at the end have one.
+/// Returns the hash of a key's bit string: without trailing zero bytes.
 #[inline(always)]
 pub fn hash_bit_string(key: &[u8]) -> u64 {
     let len = key.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     hash_key(&key[..len], HashUse::Grf)
 }
 
-/// The position of a hash in its block.
+/// Maps a hash to a position in its block.
 #[inline(always)]
 pub fn hash_position(hash: u64, layout: &Layout) -> u64 {
     ((u128::from(hash) * u128::from(layout.positions())) >> 64) as u64
 }
 
-/// The hash of a key that is compared, of `bits` bits, which are not 0.
+/// Returns the `bits` hash bits of a key that are stored with its fingerprint. Requires: `bits` is
+/// not 0.
 pub fn point_hash(key: &[u8], bits: usize) -> u64 {
     hash_bit_string(key) >> (64 - bits)
 }
 
-/// The bytes of so many keys' hashes.
+/// The bytes that the hashes of `keys` keys take.
 pub fn bytes_of(keys: usize, bits: usize) -> usize {
     (keys * bits).div_ceil(8)
 }

@@ -1,54 +1,56 @@
-//! Sorted keys in one buffer, and the bits that neighbours share.
+//! A buffer of sorted keys with the lengths of their common prefixes.
 //! ```text
 //! keys     drum  drums  tin
-//! commons  ?     36     1    bits shared with the key before
-//!                            (of the first: with the last key before the buffer)
+//! commons  ?     36     1    common prefix with the previous key, in bits
+//!                            (for the first: with the last key dropped from the buffer)
 //! ```
-//! Keys of eight bytes, the usual ones, are words in a row: as long as there are no others, no ends
-//! are kept. Keys that are dropped stay until they are half of all. Invariant: the keys' bit
-//! strings ascend strictly; a key that adds only zero bits to the one before is not kept.
+//! Keys of eight bytes, the common case, are stored as words; their ends are stored only once a key
+//! of another length comes. Dropped keys stay until they are half of all.
+//!
+//! Invariant: the keys' bit strings ascend strictly. A key that only appends zero bits to the
+//! previous one is not kept.
 
 use alloc::vec::Vec;
 
 use crate::bits::key_bits::{bits_at, common_bits};
 use core::cmp::Ordering;
 
-/// The longest key that is taken.
+/// The maximum length of a key, in bytes.
 pub const KEY_BYTES_MAX: usize = 1 << 16;
-/// Bytes of a word.
+/// Bytes per word.
 pub const WORD_BYTES: usize = 8;
 
-/// What became of a key.
+/// The result of pushing a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// It is the last one now.
+    /// The key was added.
     Kept,
-    /// It is above the last one, but only adds zero bits to it: not kept.
+    /// The key is above the last one, but only appends zero bits to it: not kept.
     Zeros,
-    /// It is the last one again: not kept.
+    /// The key equals the last one: not kept.
     Repeated,
-    /// It is below the last one: not kept.
+    /// The key is below the last one: not kept.
     Below,
 }
 
-/// Sorted keys, waiting to be encoded.
+/// A buffer of sorted keys to encode.
 #[derive(Default)]
 pub struct KeyBuffer {
     bytes: Vec<u8>,
-    /// Where each key ends; empty if all keys are words.
+    /// The end of each key; empty if all keys are words.
     ends: Vec<u32>,
-    /// The bits that each key shares with the key before.
+    /// The length of the common prefix with the previous key, in bits.
     commons: Vec<u32>,
-    /// Where the last key begins, and the key itself if all keys are words.
+    /// The start of the last key, and its value if all keys are words.
     last: usize,
     last_word: u64,
-    /// Keys that are dropped and still there: fewer than half.
+    /// Dropped keys that are still in the buffer: fewer than half.
     dropped: usize,
 }
 
 impl KeyBuffer {
-    /// Adds the next key, if it is bytewise above the key before. Requires: of a length that a
-    /// store takes; and at most 2^31 bytes in all.
+    /// Adds the next key if it is bytewise above the previous one. Requires: at most
+    /// [`KEY_BYTES_MAX`] bytes, and at most 2^31 bytes in all.
     #[inline(always)]
     pub fn push(&mut self, key: &[u8]) -> Pushed {
         match key.first_chunk() {
@@ -75,8 +77,8 @@ impl KeyBuffer {
         Pushed::Kept
     }
 
-    /// Adds all of these words: true. Or none: the first key is one of them, not all keys are
-    /// words, or they do not ascend.
+    /// Adds all of `words` and returns true. Adds none and returns false if the buffer is empty,
+    /// has keys that are no words, or the words do not ascend.
     #[inline(always)]
     pub fn push_words(&mut self, words: &[[u8; WORD_BYTES]]) -> bool {
         if self.commons.is_empty() || !self.ends.is_empty() {
@@ -123,7 +125,7 @@ impl KeyBuffer {
         Pushed::Kept
     }
 
-    /// Where a key begins, or the keys end.
+    /// Returns the start of a key, or the end of all keys.
     #[inline(always)]
     fn start(&self, place: usize) -> usize {
         let place = self.dropped + place;
@@ -139,13 +141,13 @@ impl KeyBuffer {
         self.commons.len() - self.dropped
     }
 
-    /// The bits of all keys, if they are words.
+    /// The length of all keys in bits, if they are words.
     pub fn key_bits(&self) -> Option<usize> {
         self.ends.is_empty().then_some(8 * WORD_BYTES)
     }
 
-    /// The bits of all keys, if they have one length. Takes a look at each that is no word.
-    /// Requires: some keys.
+    /// The length of all keys in bits, if it is the same. Takes linear time unless all keys are
+    /// words. Requires: the buffer is not empty.
     pub fn length_bits(&self) -> Option<usize> {
         self.key_bits().or_else(|| {
             let bytes = self.get(0).len();
@@ -155,43 +157,42 @@ impl KeyBuffer {
         })
     }
 
-    /// Whether it has no key.
+    /// Whether the buffer is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of all keys.
+    /// The total length of all keys, in bytes.
     #[inline]
     pub fn size_bytes(&self) -> usize {
         self.bytes.len() - self.start(0)
     }
 
-    /// Heap bytes in use.
+    /// The heap memory in use, in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + 4 * (self.ends.capacity() + self.commons.capacity())
     }
 
-    /// The key at a place.
+    /// Returns the key at index `place`.
     #[inline(always)]
     pub fn get(&self, place: usize) -> &[u8] {
         &self.bytes[self.start(place)..self.start(place + 1)]
     }
 
-    /// The last key.
+    /// Returns the last key. None: the buffer is empty.
     #[inline]
     pub fn last(&self) -> Option<&[u8]> {
         (!self.commons.is_empty()).then(|| &self.bytes[self.last..])
     }
 
-    /// Per key, the bits it shares with the key before it.
+    /// For each key, the length of the common prefix with the previous key, in bits.
     #[inline(always)]
     pub fn commons(&self) -> &[u32] {
         &self.commons[self.dropped..]
     }
 
-    /// Puts of each of the first `count` keys 64 bits from bit `at` on into `out`, in place of what
-    /// it has.
+    /// Replaces `out` by 64 bits of each of the first `count` keys, from bit `at` on.
     #[inline(always)]
     pub fn take_views(&self, count: usize, at: usize, out: &mut Vec<u64>) {
         out.clear();
@@ -203,12 +204,12 @@ impl KeyBuffer {
         }
     }
 
-    /// 64 bits of a key from bit `at` on.
+    /// Returns 64 bits of a key from bit `at` on.
     #[inline(always)]
     pub fn view(&self, place: usize, at: usize) -> u64 {
         let (start, end) = (self.start(place), self.start(place + 1));
         let (byte, shift) = (at / 8, at % 8);
-        // Bytes of the next key are read as well, and cut off.
+        // The load may include bytes of the next key, which are masked out.
         match self.bytes.get(start + byte..).and_then(|rest| rest.first_chunk::<9>()) {
             Some([word @ .., next]) if start + byte < end => {
                 let bits = u64::from_be_bytes(*word) << shift | u64::from(*next) >> (8 - shift);
@@ -219,7 +220,7 @@ impl KeyBuffer {
         }
     }
 
-    /// Forgets the first `count` keys.
+    /// Drops the first `count` keys.
     pub fn drop_front(&mut self, count: usize) {
         self.dropped += count;
         if 2 * self.dropped >= self.commons.len() {
@@ -227,7 +228,7 @@ impl KeyBuffer {
         }
     }
 
-    /// Moves the keys that are left to the front.
+    /// Moves the remaining keys to the front.
     fn drop_now(&mut self) {
         let start = self.start(0);
         let count = core::mem::take(&mut self.dropped);
@@ -239,8 +240,8 @@ impl KeyBuffer {
         }
     }
 
-    /// Forgets the ends of the first `count` keys, of `bytes` bytes; and the others, if they are
-    /// ends of words.
+    /// Drops the ends of the first `count` keys, which have `bytes` bytes. Drops all other ends,
+    /// too, if the remaining keys are words.
     fn drop_ends(&mut self, count: usize, bytes: u32) {
         self.ends.drain(..count);
         self.ends.iter_mut().for_each(|end| *end -= bytes);

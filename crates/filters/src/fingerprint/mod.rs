@@ -1,10 +1,13 @@
-//! How a sorted run of keys becomes short, ordered fingerprints. A leaf that knows no filter.
+//! Encodes a sorted run of keys as short, ordered fingerprints. Depends on no filter.
 //! ```text
 //! keys --keys--> buffer --builder--> blocks of neighbours ---> groups of blocks ---> arena
 //!                                    cell, gap, coded, spline  |
-//!                                group_writer writes a group, directory has the groups' separators
+//!                                group_writer writes a group; directory finds it by its separator
 //! chapter: what some dozen groups share
 //! ```
+//! The view of a key is its first 64 bits after a prefix. A key's number is its view without the
+//! last bit.
+//!
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
 mod alignment;
@@ -33,24 +36,25 @@ pub mod spline;
 pub mod starts;
 mod trie;
 
-/// How a key becomes a fingerprint (DESIGN section 3).
+/// How keys become fingerprints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fingerprints {
-    /// Per group of some hundred keys, whichever promises the fewest needless reads for its bits.
+    /// For each group of some hundred keys, the kind with the lowest expected error rate for its
+    /// bits.
     #[default]
     Auto,
-    /// Positions on a line, as in the GRF paper: best where keys are spread smoothly.
+    /// Positions on a line, as in the GRF paper: best for smoothly distributed keys.
     Spline,
-    /// Numbers as fine as the gaps around them: good whatever the distribution.
+    /// Numbers with a resolution that follows the gaps between keys: good for any distribution.
     Gap,
-    /// Prefixes that tell a key from its neighbours: plain, and the oracle of the others.
+    /// The prefixes that tell a key from its neighbours: simple, and the test oracle of the others.
     Cell,
-    /// As `Gap`, in fewer bits: exponents take as many as their frequency asks for.
+    /// Same as `Gap`, in fewer bits: exponents are coded by frequency.
     Coded,
 }
 
 impl Fingerprints {
-    /// Every kind there is.
+    /// All kinds.
     pub const ALL: [Fingerprints; 5] = [
         Fingerprints::Auto,
         Fingerprints::Spline,

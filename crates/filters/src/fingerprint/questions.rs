@@ -1,33 +1,34 @@
-//! Questions to which nothing was the answer: a sample of what a filter is asked in vain.
+//! Queries that found nothing: a sample of those that a filter should refute.
 
 use alloc::vec::Vec;
 
 use crate::base::key_list::KeyList;
 use core::ops::Range;
 
-/// Keys that were asked for, or at which ranges began, where there was nothing. In key order.
+/// Keys of empty queries, points and starts of ranges, in key order.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
     keys: KeyList,
     points: Vec<bool>,
 }
 
-/// Such a question.
+/// A query that found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AskedKey<'k> {
-    /// The key, or where the range begins.
+    /// The key, or the start of the range.
     pub key: &'k [u8],
-    /// Whether the key alone was asked for.
+    /// Whether it was a point query.
     pub is_point: bool,
 }
 
 impl Questions {
-    /// The most that are taken: what more there is would tell little.
+    /// The maximum number of queries kept: more would add little information.
     pub const MAX: usize = 1024;
-    /// The longest key of a question: longer ones are not taken.
+    /// Queries with longer keys are not kept.
     pub const KEY_BYTES_MAX: usize = 256;
 
-    /// As many of these as are taken, spread evenly, in whichever order they come.
+    /// Samples at most [`MAX`](Self::MAX) of these queries, evenly in key order. They may come in
+    /// any order.
     pub fn of<'k>(asked: impl IntoIterator<Item = AskedKey<'k>>) -> Questions {
         let short = |asked: &AskedKey<'_>| asked.key.len() <= Self::KEY_BYTES_MAX;
         let mut asked: Vec<AskedKey<'_>> = asked.into_iter().filter(short).collect();
@@ -37,7 +38,7 @@ impl Questions {
         questions
     }
 
-    /// At most so many of those at these places, spread evenly.
+    /// Samples at most `most` of the queries at `places`, evenly.
     #[must_use]
     pub(crate) fn thinned(&self, places: Range<usize>, most: usize) -> Questions {
         let mut thin = Questions::default();
@@ -48,7 +49,7 @@ impl Questions {
         thin
     }
 
-    /// Adds the next one, if it is not before the last one: true.
+    /// Appends a query unless it is below the last one. Returns whether it was appended.
     pub(crate) fn push_in_order(&mut self, asked: AskedKey<'_>) -> bool {
         let in_order = self.keys.last().is_none_or(|last| last <= asked.key);
         if in_order {
@@ -62,40 +63,40 @@ impl Questions {
         self.points.push(is_point);
     }
 
-    /// How many there are.
+    /// The number of queries.
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no queries.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// The question behind `place` others. Requires: there is one.
+    /// Returns the query at index `place`. Requires: `place` is below `len`.
     pub(crate) fn get(&self, place: usize) -> AskedKey<'_> {
         AskedKey { key: self.keys.get(place), is_point: self.points[place] }
     }
 
-    /// All of them, in key order.
+    /// Returns all queries in key order.
     pub fn iter(&self) -> impl Iterator<Item = AskedKey<'_>> {
         (0..self.len()).map(|place| self.get(place))
     }
 
-    /// Bits of memory that each takes, about.
+    /// The approximate memory per query, in bits.
     pub(crate) fn bits_each(&self) -> f64 {
         let bytes: usize = self.iter().map(|asked| asked.key.len()).sum();
         8.0 * (bytes as f64 / self.len().max(1) as f64 + (size_of::<usize>() + 1) as f64)
     }
 
-    /// The heap bytes of its allocations.
+    /// Returns the size of each allocation, in bytes.
     pub(crate) fn allocations(&self) -> [usize; 3] {
         let [bytes, ends] = self.keys.allocations();
         [bytes, ends, self.points.capacity()]
     }
 }
 
-/// At most `most` of the places below `count`, spread evenly.
+/// Returns at most `most` evenly spread indexes below `count`.
 fn spread(count: usize, most: usize) -> impl Iterator<Item = usize> {
     let taken = count.min(most);
     (0..taken).map(move |nth| nth * count / taken)

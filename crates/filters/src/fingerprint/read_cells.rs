@@ -1,12 +1,12 @@
-//! The cells of a block that was read whole, for many numbers: reading it for each takes longer.
+//! The cells of one block, read once and then searched for many numbers.
 
 use super::gap::Fall;
 use super::settle::KEYS_MAX;
 
-/// Behind the last cell: numbers have 63 bits.
+/// Fills unused starts: numbers have 63 bits.
 const NO_START: u64 = i64::MAX as u64;
 
-/// The cells of a block's keys. Of damaged blocks, any.
+/// The cells of a block's keys. Damaged blocks give arbitrary cells.
 pub struct ReadCells {
     len: usize,
     starts: [u64; KEYS_MAX],
@@ -14,22 +14,22 @@ pub struct ReadCells {
 }
 
 impl Default for ReadCells {
-    /// Of no block yet.
+    /// No cells.
     fn default() -> ReadCells {
         ReadCells { len: 0, starts: [NO_START; KEYS_MAX], lasts: [0; KEYS_MAX] }
     }
 }
 
 impl ReadCells {
-    /// Goes to another block.
+    /// Removes all cells, to read another block.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.starts = [NO_START; KEYS_MAX];
         self.len = 0;
     }
 
-    /// The next key's cell, from its first number to its last one. Requires: there are fewer than
-    /// [`KEYS_MAX`].
+    /// Appends the next key's cell, from its first number to its last one. Requires: fewer than
+    /// [`KEYS_MAX`] so far.
     #[inline(always)]
     pub fn push(&mut self, start: u64, last: u64) {
         (self.starts[self.len], self.lasts[self.len]) = (start, last);
@@ -42,7 +42,8 @@ impl ReadCells {
         self.len
     }
 
-    /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
+    /// Finds where `number` falls. Requires: `number` is at least `anchor`, with which the block
+    /// was encoded.
     #[inline(always)]
     pub fn find(&self, number: u64, anchor: u64) -> Fall {
         let through = self.begun(number as i64);
@@ -58,7 +59,7 @@ impl ReadCells {
         Fall::Between { before: through, end, next: next() }
     }
 
-    /// How many cells begin at or before the number: all are compared at once.
+    /// Returns how many cells begin at or before `number`. Compares all at once.
     #[inline(always)]
     fn begun(&self, number: i64) -> usize {
         let begun = self.starts.iter().map(|&start| i64::from(start as i64 <= number));

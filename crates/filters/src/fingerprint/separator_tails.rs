@@ -1,10 +1,10 @@
-//! What separators have after their words: neighbours share most of it, where keys are long.
+//! The bytes of separators after their first eight, prefix-compressed.
 //! ```text
 //! stretch  group 0           group 1          ...   group 7      group 8           group 9
 //! bytes    "share/doc/rust"  11, "n"                14, "/core"  "share/doc/zlib"  10, "z/x"
-//!          whole             shared with group 0's, own          whole             (numbers: u16)
+//!          whole             shared with group 0, own            whole             (numbers: u16)
 //! ```
-//! Invariant: of damaged bytes, anything comes out, but nothing is read beyond them.
+//! Invariant: damaged bytes give arbitrary tails, but nothing is read out of bounds.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -15,21 +15,21 @@ use core::ops::Deref;
 use crate::bits::key_bits::{bits_at, common_bits, compare};
 use crate::bits::row::Row;
 
-/// Groups of which the first one's bytes are whole.
+/// Groups per stretch; the first one's tail is stored whole.
 const STRETCH: usize = 8;
-/// Bytes that can be shared with these: keys have no more that counts.
+/// The maximum number of shared bytes: longer keys are truncated.
 const SHARED_MAX: usize = u16::MAX as usize;
 
-/// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory
-/// of its own or in place in an image.
+/// The tails of all separators: 32-bit numbers and byte strings. They own their memory or lie in
+/// place in an image.
 pub struct SeparatorTails<N = Box<[u32]>, B = Box<[u8]>> {
-    /// Where each tail ends.
+    /// The end of each tail in `bytes`.
     pub ends: N,
-    /// All tails.
+    /// The bytes of all tails.
     pub bytes: B,
 }
 
-/// The bytes of one separator after its word.
+/// The bytes of one separator after its first eight.
 #[derive(Clone, Copy, Default)]
 pub struct SeparatorTail<'a> {
     shared: &'a [u8],
@@ -37,7 +37,7 @@ pub struct SeparatorTail<'a> {
 }
 
 impl<N: Row<u32>, B: Deref<Target = [u8]>> SeparatorTails<N, B> {
-    /// The tail of a group's separator.
+    /// Returns the tail of a group's separator.
     pub fn get(&self, group: usize) -> SeparatorTail<'_> {
         let kept = self.kept(group);
         let Some(first) = (group % STRETCH).checked_sub(1).map(|before| group - before - 1) else {
@@ -57,7 +57,7 @@ impl<N: Row<u32>, B: Deref<Target = [u8]>> SeparatorTails<N, B> {
 }
 
 impl<'a> SeparatorTail<'a> {
-    /// Its order to the bytes of a key, as bit strings.
+    /// Compares the tail with the bytes of a key, as bit strings.
     pub fn compare(&self, key: &[u8]) -> Ordering {
         let cut = self.shared.len().min(key.len());
         self.shared[..cut]
@@ -66,7 +66,7 @@ impl<'a> SeparatorTail<'a> {
             .then_with(|| compare(self.own, &key[cut..]))
     }
 
-    /// Whether the first `bits` bits are those of `key`.
+    /// Whether the first `bits` bits equal those of `key`.
     pub fn begins_as(&self, key: &[u8], bits: usize) -> bool {
         let in_shared = 8 * self.shared.len();
         let behind = key.get(self.shared.len()..).unwrap_or(&[]);
@@ -74,7 +74,7 @@ impl<'a> SeparatorTail<'a> {
             && (bits <= in_shared || same_bits(self.own, behind, bits - in_shared))
     }
 
-    /// Whether the first `bits` bits are those of another one.
+    /// Whether the first `bits` bits equal those of another tail.
     pub fn begins_like(&self, other: &SeparatorTail<'_>, bits: usize) -> bool {
         let in_shared = 8 * other.shared.len();
         self.begins_as(other.shared, bits.min(in_shared))
@@ -82,25 +82,25 @@ impl<'a> SeparatorTail<'a> {
                 || self.skip(other.shared.len()).begins_as(other.own, bits - in_shared))
     }
 
-    /// 64 bits from bit `at` on, the first bit on top.
+    /// Returns 64 bits from bit `at` on, the first one as the most significant.
     pub fn bits_at(&self, at: usize) -> u64 {
         let (byte, in_shared) = (at / 8, self.shared.len());
         if byte >= in_shared {
             return bits_at(self.own, at - 8 * in_shared);
         }
-        // The bits that the last byte begins with and the first one lacks.
+        // Nine bytes, as 64 bits need not begin at a byte.
         let mut around = [0; size_of::<u64>() + 1];
         let behind = self.shared[byte..].iter().chain(self.own);
         around.iter_mut().zip(behind).for_each(|(byte, from)| *byte = *from);
         bits_at(&around, at % 8)
     }
 
-    /// All bytes.
+    /// Returns all bytes.
     pub fn to_vec(self) -> Vec<u8> {
         [self.shared, self.own].concat()
     }
 
-    /// The bytes from `count` on.
+    /// Returns the tail without its first `count` bytes.
     fn skip(&self, count: usize) -> SeparatorTail<'a> {
         let in_shared = count.min(self.shared.len());
         let shared = &self.shared[in_shared..];
@@ -108,22 +108,22 @@ impl<'a> SeparatorTail<'a> {
     }
 }
 
-/// Whether the first `bits` of two bit strings are the same.
+/// Whether the first `bits` bits of two bit strings are equal.
 fn same_bits(a: &[u8], b: &[u8], bits: usize) -> bool {
     common_bits(a, b).is_none_or(|common| common >= bits)
 }
 
-/// The tails of separators that come one after the other.
+/// Builds the tails of consecutive separators.
 #[derive(Default)]
 pub struct SeparatorTailsBuilder {
     ends: Vec<u32>,
     bytes: Vec<u8>,
-    /// Where the first one of the stretch is.
+    /// The range of the stretch's first tail.
     whole: core::ops::Range<usize>,
 }
 
 impl SeparatorTailsBuilder {
-    /// Adds the next one.
+    /// Appends the next tail.
     pub fn push(&mut self, rest: &[u8]) {
         let start = self.bytes.len();
         if self.ends.len().is_multiple_of(STRETCH) {
@@ -137,33 +137,33 @@ impl SeparatorTailsBuilder {
         self.ends.push(u32::try_from(self.bytes.len()).expect("separators of less than 4 GiB"));
     }
 
-    /// None: no separator is longer than a word.
+    /// Returns the tails. None: no separator is longer than eight bytes.
     pub fn finish(self) -> Option<SeparatorTails> {
         let is_any = self.bytes.iter().any(|&byte| byte != 0);
         is_any.then(|| SeparatorTails { ends: self.ends.into(), bytes: self.bytes.into() })
     }
 }
 
-/// The bytes that two strings share, as far as can be told.
+/// The length of the common prefix, at most `SHARED_MAX`.
 fn shared_bytes(whole: &[u8], rest: &[u8]) -> usize {
     let same = whole.iter().zip(rest).take_while(|(a, b)| a == b).count();
     same.min(SHARED_MAX)
 }
 
-/// What the tails of separators will take, given one separator after the other. It assumes that no
-/// later separator shares less with the first one than those so far.
+/// Estimates the size of tails from consecutive separators. Assumes that later separators share as
+/// much with the first one as those so far.
 #[derive(Default)]
 pub struct SeparatorTailsCost {
     groups: usize,
     first: Vec<u8>,
-    /// The bytes that all separators share.
+    /// The length of the common prefix of all separators so far.
     prefix_bytes: usize,
     /// The first separator of the stretch.
     whole: Vec<u8>,
 }
 
 impl SeparatorTailsCost {
-    /// The bytes that the rest of the next separator takes.
+    /// Adds a separator and returns the bytes that its tail takes.
     pub fn push(&mut self, separator: &[u8]) -> usize {
         const END_BYTES: usize = size_of::<u32>();
         if self.groups == 0 {
@@ -193,7 +193,7 @@ impl SeparatorTailsCost {
 mod tests {
     use super::*;
 
-    /// Strings that share much, little and nothing, some with zeros at the end.
+    /// Strings that share much, little or nothing; some end in zeros.
     fn strings() -> Vec<Vec<u8>> {
         let mut strings: Vec<Vec<u8>> = vec![vec![], vec![0], vec![0, 0, 1], vec![7; 300]];
         for turn in 0..60usize {

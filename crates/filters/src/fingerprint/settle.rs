@@ -1,42 +1,43 @@
-//! Cells of numbers: each as fine as the lesser gap beside it, and some spare bits more.
+//! Cells of numbers: each is as wide as the smaller gap beside it, divided by 2^(spare bits).
 //! ```text
 //! keys          v0         v1  v2                        v3        as numbers
 //! exponents   e0        e1   e2            e3                 e4   floor(log2(distance))
 //! cell i      [S_i, S_i + 2^r_i)
 //!             with r_i = max(min(e_i, e_i+1) - s, u),  S_i = S_i-1 + D_i * 2^r_i <= v_i
 //! ```
-//! Distances are measured from the start of the cell before, not from its key. D_i thus has exactly
-//! the bits that e_i promises, and starts need no common grid. Invariant: a key lies in its cell;
-//! cells ascend and are disjoint.
+//! Distances are measured from the start of the previous cell, not from its key. So D_i has exactly
+//! the bits that e_i implies, and starts need no common grid.
+//!
+//! Invariant: a key lies in its cell; cells ascend and are disjoint.
 
-/// Keys that a block can have.
+/// The maximum number of keys in a block.
 pub const KEYS_MAX: usize = 64;
 
-/// The greatest exponent between two numbers: before the first one it may be one more.
+/// The largest exponent between two numbers; before the first number it may be one more.
 const BETWEEN_MAX: u32 = 62;
 
-/// What a block is made of. Numbers have at most 63 bits.
+/// The contents of a block. Numbers have at most 63 bits.
 #[derive(Clone, Copy)]
 pub struct Numbers<'a> {
-    /// The keys as numbers, ascending; equal ones share a cell.
+    /// The keys as ascending numbers; equal ones share a cell.
     pub numbers: &'a [u64],
-    /// Where the block begins: not above its first key.
+    /// The lower end of the block, at or below its first key.
     pub anchor: u64,
-    /// The key after the block, if one is known.
+    /// The key after the block, if known.
     pub next: Option<u64>,
-    /// A cell is at most 2^-spare as wide as the gaps around it, or 2^unit wide.
+    /// A cell is at most 2^-spare times as wide as the gaps around it, or 2^unit wide.
     pub spare: usize,
-    /// Keys are that far apart, as a power of two: no cell is finer.
+    /// Keys are at least 2^unit apart, so no cell is narrower.
     pub unit: u32,
 }
 
-/// The exponent of the distance between two neighbours; None if there is none.
+/// Returns the exponent of the distance between two neighbours. None: they are equal.
 #[inline(always)]
 pub fn exponent(before: u64, number: u64) -> Option<u32> {
     number.wrapping_sub(before).checked_ilog2()
 }
 
-/// A cell to be written: its exponent, and the bits of its D below the highest one.
+/// A cell to write: its exponent, and the bits of D below the highest one.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Code {
     pub(super) exponent: u32,
@@ -46,16 +47,16 @@ pub(super) struct Code {
 
 /// The cells of a block.
 pub(super) struct Settled {
-    /// The cells, and behind them the exponent of the next block's first one.
+    /// The cells, followed by the exponent of the next block's first one.
     pub(super) codes: [Code; KEYS_MAX + 1],
-    /// How many codes there are.
+    /// The number of codes.
     pub(super) len: usize,
-    /// Per key, and for the key after the block, whether it begins a cell.
+    /// For each key, and for the key after the block, whether it begins a cell.
     pub(super) begins: [bool; KEYS_MAX + 1],
 }
 
 impl Settled {
-    /// Requires: some keys, as many as a block can have.
+    /// Requires: 1 to [`KEYS_MAX`] keys.
     #[inline(always)]
     pub(super) fn new(block: &Numbers<'_>) -> Settled {
         let count = block.numbers.len();
@@ -102,13 +103,13 @@ impl Code {
     }
 }
 
-/// The width of a cell whose lesser gap has this exponent, as a power of two.
+/// Returns the width of a cell as a power of two. `lesser`: the exponent of the smaller gap.
 #[inline(always)]
 pub fn width(lesser: u32, spare: u32, unit: u32) -> u32 {
     lesser.saturating_sub(spare).max(unit.min(lesser))
 }
 
-/// The width (as a power of two) and the start of the cell of `number`, whose exponents are these.
+/// Returns the width (as a power of two) and the start of a number's cell, given its exponents.
 #[inline(always)]
 fn settle(
     start: u64,

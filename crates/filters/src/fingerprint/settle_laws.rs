@@ -1,17 +1,17 @@
-//! What holds for every block of settled cells, however it is written: for tests.
+//! Test helpers: properties of all blocks of settled cells, in any encoding.
 
 use super::gap::Fall;
 use super::read_cells::ReadCells;
 use super::settle::{KEYS_MAX, Numbers};
 
-/// A number that looks random.
+/// A pseudorandom number.
 pub(super) fn mixed(number: u64) -> u64 {
     let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Every key lies in a cell that has its place; cells ascend, are disjoint, and as narrow as
-/// promised; whatever is asked falls where the cells say. `bounds`: of each key's cell.
+/// Checks the properties. Every key lies in its cell; cells ascend, are disjoint, and are as narrow
+/// as promised; any number falls where the cells say. `bounds`: each key's cell.
 pub(super) fn assert_cells(block: &Numbers<'_>, bounds: &[(u64, u64)], find: impl Fn(u64) -> Fall) {
     let (numbers, anchor) = (block.numbers, block.anchor);
     assert_eq!(bounds.len(), numbers.len());
@@ -47,7 +47,7 @@ pub(super) fn assert_cells(block: &Numbers<'_>, bounds: &[(u64, u64)], find: imp
     }
 }
 
-/// Blocks of keys of every distribution.
+/// Blocks of keys of all distributions.
 pub(super) fn for_drawn_blocks(spares: &[usize], mut check: impl FnMut(&Numbers<'_>)) {
     for seed in 0..400u64 {
         let count = 1 + (mixed(seed) % KEYS_MAX as u64) as usize;
@@ -65,7 +65,7 @@ pub(super) fn for_drawn_blocks(spares: &[usize], mut check: impl FnMut(&Numbers<
     }
 }
 
-/// Blocks at the edges of the numbers, and of keys that look alike.
+/// Blocks at the ends of the number range, and of keys with equal numbers.
 pub(super) fn for_edge_blocks(spares: &[usize], mut check: impl FnMut(&Numbers<'_>)) {
     let most = (1 << 63) - 1;
     let powers: Vec<u64> = (0..63).map(|bit| 1 << bit).collect();

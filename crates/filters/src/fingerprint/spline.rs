@@ -1,13 +1,14 @@
-//! Spline fingerprints: a model maps keys to positions, and positions are kept rounded.
+//! Spline fingerprints: a model maps keys to positions, which are rounded.
 //! ```text
 //! key's number --line through the group's ends--> position  = quotient . remainder (r bits)
-//! block: so many quotients
+//! block: a fixed number of quotients
 //!        keys u16 | per quotient a one for each key in it, then a zero | remainders, in order
 //! ```
-//! The paper's fingerprint (SNARF's, GRF section 4) is cheap where keys are spread smoothly. It
-//! then takes about `r + 2` bits for a rate of 2^-r. The line is drawn in whole numbers, the same
-//! at build and at probe. Invariant: positions are monotone in keys; a key's position is among
-//! those of its block.
+//! This fingerprint of the papers (SNARF; GRF, section 4) is small for smoothly distributed keys. It
+//! takes about `r + 2` bits for an error rate of 2^-r. The line uses integers, so build and probe
+//! agree.
+//!
+//! Invariant: positions are monotone in keys; a key's position belongs to its block.
 
 use alloc::vec::Vec;
 
@@ -17,32 +18,32 @@ use crate::bits::select::{little_word, select_zero};
 use crate::bits::simd::select_one;
 use core::ops::Range;
 
-/// Bytes of a layout in its group's header.
+/// Bytes of a layout in the group header.
 pub const LAYOUT_BYTES: usize = 3;
-/// Bytes of a model in its group's header.
+/// Bytes of a model in the group header.
 pub const MODEL_BYTES: usize = 1 + LAYOUT_BYTES + 8;
-/// Bits of a position that blocks do not keep; the overlay does.
+/// Bits of a position below a block's resolution, which the overlay keeps.
 pub const FINE_BITS: u32 = 8;
-/// Bits by which factors are greater than positions per number.
+/// The fractional bits of a factor, in positions per number.
 const FACTOR_BITS: u32 = 36;
-/// Numbers are measured in units that leave them so many bits.
+/// Numbers are shifted right until they have at most this many bits.
 const NUMBER_BITS: u32 = 32;
 /// Bytes before a block's quotients.
 const COUNT_BYTES: usize = 2;
-/// A group has fewer positions.
+/// The upper limit of positions in a group, exclusive.
 pub const POSITIONS_END: u64 = 1 << (64 - FACTOR_BITS);
-/// The most bits of a remainder.
+/// The maximum number of bits in a remainder.
 pub const REMAINDER_MAX: u32 = 20;
-/// Keys of a quotient that are looked at together.
+/// Keys of a quotient that are compared at once.
 const LANES: usize = 2;
 const _: () = assert!(LANES * REMAINDER_MAX as usize <= LEN_MAX);
 
-/// How the positions of a block are laid out.
+/// The layout of positions in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bits of a remainder.
+    /// Bits per remainder.
     pub remainder_bits: u32,
-    /// Quotients of a block.
+    /// Quotients per block.
     pub quotients: u32,
 }
 
@@ -53,31 +54,31 @@ impl Layout {
         out.extend_from_slice(&quotients.to_le_bytes());
     }
 
-    /// Reads what `write` has written. Requires: there are as many bytes.
+    /// Reads what `write` wrote. Requires: enough bytes.
     #[inline(always)]
     pub fn read(bytes: &[u8]) -> Layout {
         let quotients = u32::from(u16::from_le_bytes([bytes[1], bytes[2]]));
         Layout { remainder_bits: u32::from(bytes[0]), quotients }
     }
 
-    /// Positions of a block.
+    /// The number of positions in a block.
     #[inline(always)]
     pub fn positions(&self) -> u64 {
         u64::from(self.quotients) << self.remainder_bits
     }
 }
 
-/// A line from numbers to positions, over all blocks of a group.
+/// A line from numbers to positions, across all blocks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Model {
     shift: u32,
     factor: u64,
-    /// How positions are kept in a block.
+    /// The layout of positions in a block.
     pub layout: Layout,
 }
 
 impl Model {
-    /// The line on which numbers from 0 to `most` take all positions of `blocks` blocks.
+    /// The line that maps the numbers 0 to `most` to all positions of `blocks` blocks.
     pub fn new(most: u64, blocks: usize, layout: Layout) -> Model {
         let shift = (64 - most.leading_zeros()).saturating_sub(NUMBER_BITS);
         let positions = blocks as u64 * layout.positions();
@@ -92,7 +93,7 @@ impl Model {
         out.extend_from_slice(&self.factor.to_le_bytes());
     }
 
-    /// Reads what `write` has written. Requires: there are as many bytes.
+    /// Reads what `write` wrote. Requires: enough bytes.
     #[inline(always)]
     pub fn read(bytes: &[u8]) -> Model {
         let bytes = bytes.first_chunk::<MODEL_BYTES>().expect("a model's bytes");
@@ -101,7 +102,7 @@ impl Model {
         Model { shift: u32::from(bytes[0]), factor: u64::from_le_bytes(*factor), layout }
     }
 
-    /// Whether it may be asked, of `blocks` blocks. One that was just made always may.
+    /// Whether the model can be used for `blocks` blocks. A newly made one always can.
     pub fn is_sound(&self, blocks: usize) -> bool {
         let Layout { remainder_bits, quotients } = self.layout;
         self.factor > 0
@@ -111,14 +112,14 @@ impl Model {
             && (blocks as u64 * self.block_positions()) < POSITIONS_END
     }
 
-    /// Positions of a block.
+    /// The number of positions in a block.
     #[inline(always)]
     pub fn block_positions(&self) -> u64 {
         self.layout.positions()
     }
 
-    /// The position of a number, [`FINE_BITS`] finer than blocks keep it. None: beyond all
-    /// positions of `blocks` blocks.
+    /// Returns the position of a number with [`FINE_BITS`] more bits than blocks keep. None: it is
+    /// beyond the positions of `blocks` blocks.
     #[inline(always)]
     pub fn fine_position(&self, number: u64, blocks: usize) -> Option<u64> {
         let number = number >> self.shift;
@@ -130,14 +131,14 @@ impl Model {
         (fine >> FINE_BITS < blocks as u64 * self.block_positions()).then_some(fine)
     }
 
-    /// The position of a number that the line is drawn for: the product fits, as that of the
-    /// greatest such number does.
+    /// Returns the position of a number within the line's range. The product fits, as that of the
+    /// largest such number does.
     #[inline(always)]
     pub fn position(&self, number: u64) -> u64 {
         (number >> self.shift).wrapping_mul(self.factor) >> FACTOR_BITS
     }
 
-    /// The least number whose fine position is at least this; the greatest number there is if there
+    /// Returns the smallest number whose fine position is at least `fine`, or the maximum if there
     /// is none.
     pub fn first_number(&self, fine: u64) -> u64 {
         let first =
@@ -148,8 +149,8 @@ impl Model {
         }
     }
 
-    /// The least number without a position: beyond all of `blocks` blocks, or of more bits than the
-    /// line is drawn for.
+    /// Returns the smallest number without a position: beyond all of `blocks` blocks, or with more
+    /// bits than the line covers.
     pub fn first_beyond(&self, blocks: usize) -> u64 {
         let positions = blocks as u64 * self.block_positions();
         let undrawn = 1u64.checked_shl(NUMBER_BITS + self.shift).unwrap_or(u64::MAX);
@@ -157,8 +158,7 @@ impl Model {
     }
 }
 
-/// Appends a block of the keys with these positions, ascending, of which `first` is the block's
-/// first one.
+/// Appends a block of keys at these ascending positions. `first` is the block's first position.
 #[inline(always)]
 pub fn encode_positions(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec<u8>) {
     let count = u16::try_from(positions.len()).expect("a group has fewer keys");
@@ -169,7 +169,7 @@ pub fn encode_positions(layout: &Layout, first: u32, positions: &[u32], out: &mu
     write_packed(remainders, layout.remainder_bits as usize, out);
 }
 
-/// Per quotient a one for each key in it, then a zero.
+/// Writes, per quotient, a one for each key in it, then a zero.
 #[inline(always)]
 fn write_quotients(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec<u8>) {
     let quotient = |position: u32| ((position - first) >> layout.remainder_bits) as usize;
@@ -190,13 +190,13 @@ fn write_quotients(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec
     out.resize(len, 0);
 }
 
-/// The number of keys of a block, whatever its model.
+/// The number of keys in a block, whatever its model.
 #[inline(always)]
 pub fn block_count(bytes: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
 }
 
-/// A block to be read. Of damaged bytes, any: then what is found means nothing.
+/// A view of a block. Damaged bytes give arbitrary results.
 pub struct SplineBlock<'a> {
     bytes: &'a [u8],
     count: usize,
@@ -204,7 +204,7 @@ pub struct SplineBlock<'a> {
 }
 
 impl<'a> SplineBlock<'a> {
-    /// Requires: `bytes` begin with a block laid out like this and go on for some padding.
+    /// Requires: `bytes` begin with a block of this layout and are padded.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], layout: Layout) -> Self {
         SplineBlock { bytes, count: block_count(bytes), layout }
@@ -216,7 +216,7 @@ impl<'a> SplineBlock<'a> {
         self.count
     }
 
-    /// Where a key's remainder is, in bits.
+    /// Returns the bit position of a key's remainder.
     #[inline(always)]
     fn remainder_at(&self, place: usize) -> usize {
         let unary_bytes = (self.layout.quotients as usize + self.count).div_ceil(8);
@@ -229,8 +229,8 @@ impl<'a> SplineBlock<'a> {
         top(load_or_zero(self.bytes, self.remainder_at(place)), bits)
     }
 
-    /// The keys with positions below `position`, counted from the block's first one, and those up
-    /// to it.
+    /// Returns the number of keys below `position`, which is relative to the block's first one, and
+    /// the number of keys at or below it.
     #[inline(always)]
     pub fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
         let bits = self.layout.remainder_bits as usize;
@@ -245,7 +245,7 @@ impl<'a> SplineBlock<'a> {
             before += usize::from(is_key & (other < remainder));
             through += usize::from(is_key & (other <= remainder));
         };
-        // Few quotients have more keys; whether they have as many cannot be predicted.
+        // Few quotients have more keys, and how many they have cannot be predicted.
         let word = load_or_zero(self.bytes, at);
         for lane in 0..LANES {
             count(word << (lane * bits) >> 1 >> (63 - bits), lane < keys.len());
@@ -256,7 +256,7 @@ impl<'a> SplineBlock<'a> {
         (before, through)
     }
 
-    /// The keys of a quotient.
+    /// Returns the index range of a quotient's keys.
     #[inline(always)]
     fn keys_of(&self, quotient: usize) -> Range<usize> {
         let Some(before) = quotient.checked_sub(1) else {
@@ -267,7 +267,7 @@ impl<'a> SplineBlock<'a> {
         start..start + self.ones(zero + 1)
     }
 
-    /// The ones from a bit on.
+    /// Returns the number of consecutive ones from `bit` on.
     #[inline(always)]
     fn ones(&self, bit: usize) -> usize {
         let word = little_word(self.bytes, COUNT_BYTES + bit / 8) >> (bit % 8);
@@ -285,7 +285,7 @@ impl<'a> SplineBlock<'a> {
         self.bytes.get(COUNT_BYTES + bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
     }
 
-    /// Per key, in order, its position, counted from the block's first one.
+    /// Visits the position of each key in order, relative to the block's first one.
     pub fn for_each_position(&self, mut visit: impl FnMut(u64)) {
         let (mut place, bits) = (0, self.layout.quotients as usize + self.count);
         for from in (0..bits).step_by(64) {
@@ -298,8 +298,8 @@ impl<'a> SplineBlock<'a> {
         }
     }
 
-    /// The position of a key, as [`SplineBlock::for_each_position`] tells it. Requires: there is
-    /// the key.
+    /// Returns the position of a key, as [`SplineBlock::for_each_position`] visits it. Requires:
+    /// the key exists.
     pub fn position_of(&self, place: usize) -> u64 {
         let bits = self.layout.quotients as usize + self.count;
         let mut before = place;
@@ -312,10 +312,10 @@ impl<'a> SplineBlock<'a> {
             }
             before -= ones;
         }
-        0 // of damaged bytes
+        0 // reached with damaged bytes only
     }
 
-    /// The bits of the quotients, from one of them on.
+    /// Returns 64 bits of the quotients from `bit` on.
     #[inline(always)]
     fn unary(&self, bit: usize) -> u64 {
         little_word(self.bytes, COUNT_BYTES + bit / 8)

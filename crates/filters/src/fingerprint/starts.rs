@@ -1,9 +1,9 @@
-//! How many keys come before each group, and before a place in it.
+//! The number of keys before each group, and before a place inside it.
 //! ```text
-//! low      0   900   1810 ...   4294967200   850 ...    32 bits of each number
-//! wraps    [the group of 850, ...]                      where the high halves grow
+//! low      0   900   1810 ...   4294967200   850 ...    the low 32 bits of each number
+//! wraps    [the group of 850, ...]                      where the high halves increase
 //! ```
-//! Invariant: numbers ascend, so that a group's high half is the number of wraps up to it.
+//! Invariant: the numbers ascend, so a group's high half is the number of wraps up to it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -11,17 +11,16 @@ use core::ops::Range;
 
 use crate::base::rank::RankBounds;
 
-/// How many keys come before each group: the low halves of the numbers, and where the high halves
-/// grow.
+/// The number of keys before each group: the low halves, and where the high halves increase.
 #[derive(Default)]
 pub struct GroupStarts {
-    /// Of each group, the low half.
+    /// The low half for each group.
     pub low: Box<[u32]>,
-    /// For each multiple of 2^32, the first group with so many keys before it.
+    /// For each multiple of 2^32, the first group with at least that many keys before it.
     pub wraps: Box<[u32]>,
 }
 
-/// [`GroupStarts`] as they are built.
+/// Builds [`GroupStarts`].
 #[derive(Default)]
 pub struct GroupStartsBuilder {
     low: Vec<u32>,
@@ -30,7 +29,7 @@ pub struct GroupStartsBuilder {
 }
 
 impl GroupStartsBuilder {
-    /// Adds a group of `keys` keys. Requires: fewer than 2^32.
+    /// Adds a group of `keys` keys. Requires: `keys` is below 2^32.
     pub fn push(&mut self, keys: u64) {
         assert!(keys >> u32::BITS == 0, "a group of {keys} keys");
         if self.keys >> u32::BITS > self.wraps.len() as u64 {
@@ -50,21 +49,22 @@ impl GroupStartsBuilder {
 }
 
 impl GroupStarts {
-    /// The keys before a group; None: there are fewer groups.
+    /// Returns the number of keys before a group. None: there is no such group.
     pub fn before(&self, group: usize) -> Option<u64> {
         let low = self.low.get(group)?;
         let high = self.wraps.partition_point(|&first| first as usize <= group);
         Some((high as u64) << u32::BITS | u64::from(*low))
     }
 
-    /// The allocations' sizes.
+    /// Returns the size of each allocation, in bytes.
     pub fn allocations(&self) -> [usize; 2] {
         [4 * self.low.len(), 4 * self.wraps.len()]
     }
 }
 
-/// Between how many keys and how many lie below a place in the group of `keys`. The place has so
-/// many cells of its block before it, and through it. `cells`: those of each block of the group.
+/// Bounds the rank of a place in the group that holds the ranks `keys`. The place is in `block`,
+/// with `before` of that block's cells below it, and `through` including its own. `cells` has the
+/// number of cells of each block in the group.
 pub fn rank_bounds(
     keys: Range<u64>,
     cells: impl Iterator<Item = usize>,
@@ -76,8 +76,8 @@ pub fn rank_bounds(
         earlier += if nth < block { cells as u64 } else { 0 };
         all += cells as u64;
     }
-    // Keys that only add zeros to the one before have no cell: they lie behind a cell, of which is
-    // not known.
+    // Keys that only append zeros to the previous key have no cell of their own. They lie behind
+    // some cell, but it is not known which.
     let zeros = keys.end.saturating_sub(keys.start).saturating_sub(all);
     let (before, through) = (earlier + before as u64, earlier + through as u64);
     let least = keys.start + before + if before == all { zeros } else { 0 };

@@ -1,49 +1,52 @@
-//! The trie that the starts of a block's cells make, and the path of a key through it.
+//! The implicit trie of a block's cells, and the path of a key through it.
 //! ```text
-//! cells     0     1  2     3  4       a start: the bits shared with the cell before, and one more
+//! cells     0     1  2     3  4       start: the bits shared with the previous cell, plus one
 //! starts    -     3  5     2  4
 //! trie            .---- bit 1 ----.   a cell's first bit: 0 at the node left of it, 1 right of it
 //!          .-- bit 2 --.       .- bit 3 -.
 //!         (0)      .- bit 4 -. (3)      (4)
 //!                 (1)       (2)
 //! ```
-//! A blind search: at each node the key's own bit says where to go, nothing stored is compared. The
-//! path names the cells at which it goes right; those are compared afterwards, each without waiting
-//! for the one before. All is done for sixty-four cells at once, in planes. A plane is a word with
-//! one bit of each cell's nibble: bit 0, bit 1 and so on. Invariant: starts, runs and sums are what
-//! `Cells` in `cell.rs` finds one by one; of damaged bytes, anything.
+//! A blind search, as in a Patricia trie: at each node the key's own bit decides, and nothing
+//! stored is compared. The path names the cells at which it goes right. Those are compared
+//! afterwards, with loads that do not depend on each other.
+//!
+//! All sixty-four cells are processed at once, in bit planes. A plane is a word with one bit of
+//! each cell's nibble: bit 0, bit 1 and so on.
+//!
+//! Invariant: starts, runs and sums equal those that `Cells` in `cell.rs` finds one by one. Damaged
+//! bytes give arbitrary results.
 
 use super::cell::{CELLS_MAX, ESCAPE, take_escape};
 use crate::bits::simd::nibble_planes;
 use core::hint::select_unpredictable;
 
-/// Bytes that hold the nibbles of the largest block.
+/// The bytes of the largest block's nibbles.
 pub(super) const NIBBLE_BYTES: usize = CELLS_MAX / 2;
-/// Bits of a nibble.
+/// Bits per nibble.
 const PLANES: usize = 4;
 
-/// The starts of the cells of a block, the first of which starts at 0. `ESCAPES`: nibbles may not
-/// tell some of them; else they tell all, and nothing is looked at twice.
+/// The starts of a block's cells; the first cell starts at 0. `ESCAPES`: whether some starts do not
+/// fit into nibbles. If false, the code for escapes vanishes.
 #[derive(Clone, Copy)]
 pub(super) struct Trie<'a, const ESCAPES: bool> {
     nibbles: &'a [u8; NIBBLE_BYTES],
     base: usize,
     spare: usize,
-    /// The cells but the first one, and those of them whose nibbles do not tell the start.
+    /// A bit for each cell except the first, and for those whose start is escaped.
     others: u64,
     escaped: u64,
-    /// The bits of the cells' nibbles; a bit for each cell.
+    /// One bit plane per bit of the cells' nibbles.
     planes: [u64; PLANES],
-    /// The bits of the cells' runs, if their nibbles tell them; the first cell's is apart.
+    /// The bit planes of the runs of cells without escapes; the first cell's run is apart.
     runs: [u64; PLANES],
     first_run: usize,
-    /// The starts that nibbles do not tell, each at its cell's place; whether one is less than the
-    /// base.
+    /// The escaped starts, at their cells' places; and whether one is below the base.
     untold: [u32; CELLS_MAX],
     is_low: bool,
 }
 
-/// Of a cell, the bits stored up to the next one's start, and whether a known zero stands there.
+/// The stored bits of a cell up to the next one's start, and whether a known zero follows.
 #[derive(Clone, Copy)]
 pub(super) struct Stretch {
     pub(super) run: usize,
@@ -51,8 +54,7 @@ pub(super) struct Stretch {
 }
 
 impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
-    /// The starts of `count` cells, more than one. `escapes`: the bytes from the first start on
-    /// that no nibble tells.
+    /// Requires: `count` is above 1. `escapes`: the bytes from the first escaped start on.
     #[inline(always)]
     pub(super) fn new(
         nibbles: &'a [u8; NIBBLE_BYTES],
@@ -61,7 +63,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         count: usize,
     ) -> Self {
         let others = ((2u64 << (count - 1)).wrapping_sub(1)) & !1;
-        // The first nibble is the second cell's.
+        // The first nibble belongs to the second cell.
         let mut planes = nibble_planes(nibbles);
         for plane in &mut planes {
             *plane <<= 1;
@@ -82,7 +84,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         trie
     }
 
-    /// Reads the starts that nibbles do not tell: each of at most three bytes of seven bits.
+    /// Reads the escaped starts: each has at most three bytes of seven bits.
     #[inline(always)]
     fn take_escapes(&mut self, escapes: &[u8]) {
         let (mut rest, mut at) = (self.escaped, 0);
@@ -94,7 +96,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         }
     }
 
-    /// Where a cell starts. Requires: there is the cell, and it is not the first one.
+    /// Returns the start of a cell. Requires: the cell exists and is not the first.
     #[inline(always)]
     pub(super) fn start(&self, cell: usize) -> usize {
         if ESCAPES && self.escaped >> cell & 1 == 1 {
@@ -104,7 +106,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         self.base + usize::from(self.nibbles[nibble / 2] >> (4 * (nibble % 2)) & 15)
     }
 
-    /// The stretch of a cell that starts there. Requires: there is the cell.
+    /// Returns the stretch of a cell, given its start. Requires: the cell exists.
     #[inline(always)]
     pub(super) fn stretch(&self, cell: usize, start: usize) -> Stretch {
         let is_last = self.others >> cell >> 1 == 0;
@@ -112,7 +114,8 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         Stretch { run: next.saturating_sub(start + 1), gap: usize::from(next > start) }
     }
 
-    /// The bits stored for the cells before one. Requires: it is not the first one.
+    /// Returns the number of bits stored for the cells before `cell`. Requires: it is not the
+    /// first.
     #[inline(always)]
     pub(super) fn bits_before(&self, cell: usize) -> usize {
         let mask = below(cell);
@@ -123,7 +126,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
             + 8 * (eights & mask).count_ones();
         let mut sum = told as usize + self.first_run + cell * self.spare;
         if ESCAPES {
-            // The runs up to and from each escape.
+            // Adds the runs that begin or end at an escaped start.
             sum += self.untold_runs((self.escaped | self.escaped >> 1) & mask & !1);
         }
         sum
@@ -140,16 +143,16 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         sum
     }
 
-    /// The cells at which the path of a key goes right, the first one included, as far as nibbles
-    /// tell. `window`: the key's bits from the one before the base on.
+    /// Returns the cells at which the path of a key goes right, including the first cell, as far as
+    /// nibbles tell. `window`: the key's bits from the one before the base on.
     #[inline(always)]
     pub(super) fn path(&self, window: u64) -> u64 {
         if ESCAPES && self.is_low {
-            // A node above all levels would be missed, and with it the way at the others.
+            // A node above all levels would be missed, and later decisions would be wrong.
             return 1;
         }
         let (levels, mut descent) = (self.levels(), Descent { reached: self.others | 1, path: 1 });
-        // All of them are taken, whether the path has ended or not: its end cannot be predicted.
+        // All levels are visited even after the path has ended, as its end cannot be predicted.
         for level in 0..ESCAPE {
             descent.descend(levels.nodes(level), window << level);
         }
@@ -167,7 +170,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         }
     }
 
-    /// The first cell after one that starts at most at `limit`.
+    /// Returns the first cell after `after` that starts at or before `limit`.
     #[inline(always)]
     pub(super) fn next(&self, after: usize, limit: usize) -> Option<usize> {
         let mut found = match limit.checked_sub(self.base) {
@@ -192,7 +195,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         found
     }
 
-    /// The cells whose nibbles are at most this.
+    /// Returns the cells whose nibbles are at most `nibble`.
     #[inline(always)]
     fn starting_by(&self, nibble: usize) -> u64 {
         let mut above = 0;
@@ -205,35 +208,34 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
     }
 }
 
-/// Cells by their nibbles.
+/// The cells grouped by nibble.
 struct Levels {
     /// By the two low bits.
     low: [u64; 4],
-    /// By the two high ones.
+    /// By the two high bits.
     high: [u64; 4],
 }
 
 impl Levels {
-    /// The cells with a nibble.
+    /// Returns the cells with this nibble.
     #[inline(always)]
     fn nodes(&self, nibble: usize) -> u64 {
         self.low[nibble % 4] & self.high[nibble / 4]
     }
 }
 
-/// A way down the trie.
+/// A descent through the trie.
 struct Descent {
-    /// The cells below the present node.
+    /// The cells below the current node.
     reached: u64,
     path: u64,
 }
 
 impl Descent {
-    /// Goes left or right at the node of a level, if there is one, as the first bit of `window`
-    /// says.
+    /// Goes left or right at the node of a level, if there is one, by the first bit of `window`.
     #[inline(always)]
     fn descend(&mut self, nodes: u64, window: u64) {
-        // Among the cells that are reached there is one at most.
+        // At most one of the cells below the current node starts at this level.
         let node = nodes & self.reached;
         let right = (window.cast_signed() >> 63).cast_unsigned();
         let side = node.wrapping_sub(1) ^ right;
@@ -242,11 +244,11 @@ impl Descent {
     }
 }
 
-/// Subtracts from each cell's nibble the one before it and one more, where that gives no less than
-/// nothing: all at once. For cells that are `plain`, and the next one too.
+/// Computes each cell's run, its successor's nibble minus its own minus one, where that is not
+/// negative, for all cells at once. `plain`: the cells without escapes.
 #[inline(always)]
 fn runs_of(planes: &[u64; PLANES], plain: u64) -> [u64; PLANES] {
-    // next - own - 1 is next + !own, and there is a carry if that is not negative.
+    // next - own - 1 equals next + !own, which carries if the difference is not negative.
     let (mut runs, mut carry) = ([0; PLANES], 0);
     for bit in 0..PLANES {
         let (own, next) = (!planes[bit], planes[bit] >> 1);
@@ -260,7 +262,7 @@ fn runs_of(planes: &[u64; PLANES], plain: u64) -> [u64; PLANES] {
     runs
 }
 
-/// The cells before one.
+/// A bit for each cell before `cell`.
 #[inline(always)]
 fn below(cell: usize) -> u64 {
     (1 << cell) - 1
@@ -275,7 +277,7 @@ mod tests {
         (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
     }
 
-    /// Starts as they are in a block of ascending keys of 64 bits, and the nibbles of these.
+    /// The starts in a block of ascending 64-bit keys, and their nibbles.
     fn starts_of(keys: &[u64], base: usize) -> (Vec<usize>, [u8; NIBBLE_BYTES], Vec<u8>) {
         let start = |pair: &[u64]| (pair[0] ^ pair[1]).leading_zeros() as usize + 1;
         let starts: Vec<usize> = [0].into_iter().chain(keys.windows(2).map(start)).collect();
@@ -331,8 +333,8 @@ mod tests {
         }
     }
 
-    /// The cells before a key that share more with it than all between them and it: a stored key's
-    /// own is the last.
+    /// The expected path: cells before the key that share more with it than all cells in between.
+    /// For a stored key its own cell is the last one.
     #[test]
     fn the_path_of_a_stored_key_leads_to_its_cell() {
         let mut trusted = 0;

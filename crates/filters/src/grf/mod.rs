@@ -4,9 +4,10 @@
 //!     --place---> fingerprint, fraction --+--> base: keys of the last level  -> [0, base end)
 //!                                         '--> overlay: places and codes     -> [n, n + 1), ...
 //! ```
-//! A part is a value: an insert makes a new part that shares what it did not touch. Invariant: for
-//! every key that was pushed, the answer to a query that covers it has a code that contains its
-//! flush number.
+//! A part is a value: an insertion returns a new part, which shares what did not change.
+//!
+//! Invariant: for every pushed key, the answer to a query that covers it has a code which contains
+//! the key's flush number.
 
 mod base;
 mod options;

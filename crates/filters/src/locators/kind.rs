@@ -1,11 +1,12 @@
-//! Kinds of filters that know in which run each key is now, and such a filter of whichever kind.
+//! Kinds of run locators: filters that know each key's current run. Also such filters as trait
+//! objects.
 //! ```text
 //! kind + plan -> AnyRunLocatorBuilder -- keys of the oldest run
 //!     --> AnyRunLocator -- moves --> AnyRunLocator
 //! ```
-//! Kinds are an open family, as those of [`FilterKind`](crate::FilterKind) are.
+//! Anyone may add a kind, as with [`FilterKind`](crate::FilterKind).
 //!
-//! Invariants: two kinds are the same if their names are. The object answers as the filter does.
+//! Invariants: two kinds are equal if their names are. The object gives the filter's answers.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -21,24 +22,25 @@ use crate::locators::run_locator::{
     Move, RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, SortedView, TreePlan,
 };
 
-/// A kind of filter that knows in which run each key is now.
+/// A kind of filter that knows each key's current run.
 pub trait RunLocatorKind: Any + Send + Sync {
-    /// The name that people write.
+    /// The name in options.
     fn name(&self) -> &'static str;
 
-    /// Whether it can answer for ranges of keys.
+    /// Whether the filter can answer ranges.
     fn knows_ranges(&self) -> bool;
 
-    /// A builder for such a tree, without a key.
+    /// Returns an empty builder for a tree with this plan.
     fn builder(&self, plan: &TreePlan) -> Box<dyn AnyRunLocatorBuilder>;
 
-    /// Whether the hash of a key for [`HashUse::Chucky`](crate::HashUse) is all that it has to be
-    /// told of the key. Then tables keep these hashes, and no block is read to make the filter.
+    /// Whether the filter needs only the hash of each key for [`HashUse::Chucky`](crate::HashUse).
+    /// Tables then keep these hashes, and building the filter reads no data block.
     fn takes_hashes(&self) -> bool {
         false
     }
 
-    /// Whether its filters have a [`SortedView`]. Then one is made of all entries of all runs.
+    /// Whether its filters have a [`SortedView`]. Such a filter is built from all entries of all
+    /// runs.
     fn has_sorted_view(&self) -> bool {
         false
     }
@@ -64,10 +66,9 @@ impl fmt::Debug for dyn RunLocatorKind {
     }
 }
 
-/// A filter that knows in which run each key is now, of whichever kind. Every [`RunLocator`] is
-/// one.
+/// A filter of any kind that knows each key's current run. Every [`RunLocator`] implements it.
 pub trait AnyRunLocator: Send + Sync {
-    /// A clone, which shares most of its memory with this one.
+    /// Returns a clone, which shares most of its memory with this filter.
     fn boxed_clone(&self) -> Box<dyn AnyRunLocator>;
     /// See [`RunLocator::note`].
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
@@ -143,7 +144,7 @@ impl Clone for Box<dyn AnyRunLocator> {
     }
 }
 
-/// A builder of whichever kind. Every [`RunLocatorBuilder`] is one.
+/// A builder of any kind. Every [`RunLocatorBuilder`] implements it.
 pub trait AnyRunLocatorBuilder: Send {
     /// See [`RunLocatorBuilder::push`].
     fn push(&mut self, key: &[u8]);

@@ -1,9 +1,9 @@
-//! Filters of a whole tree that know in which run each key is now; every merge must tell them.
+//! Filters of a whole tree that know each key's current run. Every merge must update them.
 //! ```text
-//! run_locator  the question, the answer, and the tree that a filter is made for
-//! kind      any of these, chosen at run time
+//! run_locator  the filter's traits, queries and answers, and the plan of a tree
+//! kind         any such filter, chosen at run time
 //! ```
-//! Invariant: nothing here knows of any one filter.
+//! Invariant: nothing here depends on any one filter.
 
 pub(crate) mod kind;
 pub(crate) mod run_locator;

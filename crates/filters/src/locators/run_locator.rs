@@ -1,20 +1,20 @@
-//! Filters that know for each key in which run it is *now*: what Chucky, its plain form and Remix
-//! are.
+//! Run locators: filters that know for each key which run it is in *now*, such as Chucky, its plain
+//! form and Remix.
 //! ```text
 //! flush      key: nowhere -> slot of the new run
 //! merge      key: slot of an input -> slot of the output, or nowhere if a newer entry replaced it;
 //!            then each input's slot is vacated
 //! query      key or range -> slots of the runs that may hold it
 //! ```
-//! A slot is a number that the tree gives to a run, and takes back when the run is merged away.
-//! Numbers go from the newest level to the oldest. The caller keeps a table from slots to runs.
+//! A slot is a number that the tree gives to a run, and reuses when the run is merged away. Numbers
+//! ascend from the newest level to the oldest. The caller maps slots to runs.
 //!
-//! Such a filter describes one version of the tree alone, and a merge changes it before the merge
-//! can be seen. So it is a value: a clone shares pages with the original until either changes them.
-//! Each version keeps its own, a merge works on a private clone, and answers are right for readers
-//! of older versions too.
+//! Such a filter describes a single version of the tree, and a merge updates it before its result
+//! becomes visible. So it is a value: a clone shares pages with the original until either changes
+//! them. Each version keeps its own filter, and a merge works on a private clone. Answers stay
+//! right for readers of older versions.
 //!
-//! Invariant: a slot is left out only if no key of the query was moved there (and not away again).
+//! Invariant: a slot is left out only if no key of the query was moved there and not away since.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -24,11 +24,11 @@ use crate::base::filter::Trace;
 use crate::base::key_list::KeyList;
 use crate::base::query::Query;
 
-/// A run of the tree, by its slot: slots of a newer level are smaller.
+/// A run of the tree, by its slot. Newer levels have smaller slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunSlot(pub u8);
 
-/// Some slots of a tree.
+/// A set of slots of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotSet([u64; 4]);
 
@@ -39,26 +39,25 @@ impl SlotSet {
         self.0[usize::from(slot.0 >> 6)] |= 1 << (slot.0 & 63);
     }
 
-    /// Whether a slot is in it.
+    /// Whether the set contains a slot.
     #[inline]
     pub fn contains(&self, slot: RunSlot) -> bool {
         self.0[usize::from(slot.0 >> 6)] >> (slot.0 & 63) & 1 != 0
     }
 
-    /// Takes a slot out.
+    /// Removes a slot.
     #[inline]
     pub fn remove(&mut self, slot: RunSlot) {
         self.0[usize::from(slot.0 >> 6)] &= !(1 << (slot.0 & 63));
     }
 
-    /// Adds all slots of another set.
+    /// Adds all slots of `other`.
     #[inline]
     pub fn insert_all(&mut self, other: SlotSet) {
         self.0.iter_mut().zip(other.0).for_each(|(word, more)| *word |= more);
     }
 
-    /// Adds the slots whose bits are set, the first in the low bit of the first byte. Requires: at
-    /// most 32 bytes.
+    /// Adds the slots whose bits are set, least significant bit first. Requires: at most 32 bytes.
     #[inline(always)]
     pub fn insert_bits(&mut self, bytes: &[u8]) {
         for (word, bytes) in self.0.iter_mut().zip(bytes.chunks(8)) {
@@ -70,46 +69,46 @@ impl SlotSet {
         }
     }
 
-    /// Whether none is.
+    /// Whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0 == [0; 4]
     }
 
-    /// How many are.
+    /// The number of slots.
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// All of them, ascending: from the newest level to the oldest.
+    /// Returns the slots in ascending order: from the newest level to the oldest.
     pub fn iter(&self) -> impl Iterator<Item = RunSlot> + '_ {
         (0..=u8::MAX).map(RunSlot).filter(|&slot| self.contains(slot))
     }
 }
 
-/// The tree that a filter is to describe until it is made anew.
+/// The tree that a filter describes until it is rebuilt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreePlan {
-    /// The most runs that each level has, newest level first: slots are numbered in this order. At
-    /// most 256 together, and at least one each.
+    /// The maximum number of runs of each level, newest level first. Slots are numbered in this
+    /// order. At most 256 together, and at least one per level.
     pub runs_of_levels: Vec<u8>,
-    /// How many of the newest level's runs, its last ones, are there only while merges are late.
+    /// How many of the newest level's runs (its last ones) exist only while merges lag behind.
     pub waiting_runs: u8,
-    /// T: how many times more a level holds than the one before.
+    /// The size ratio T: each level holds this many times more than the one before.
     pub size_ratio: u32,
-    /// Entries of the tree when it is fullest.
+    /// Entries of the tree when it is full.
     pub entries: u64,
-    /// Memory for each of them, in bits, everything included.
+    /// Memory per entry in bits, metadata included.
     pub bits_per_key: f64,
 }
 
 impl TreePlan {
-    /// How many slots there are.
+    /// The number of slots.
     pub fn slots(&self) -> usize {
         self.runs_of_levels.iter().map(|&runs| usize::from(runs)).sum()
     }
 
-    /// The slot of the nth run of a level. None: there is no such slot.
+    /// Returns the slot of the nth run of a level. None: there is no such slot.
     pub fn slot(&self, level: usize, nth: usize) -> Option<RunSlot> {
         let own = usize::from(*self.runs_of_levels.get(level)?);
         let before: usize =
@@ -117,7 +116,7 @@ impl TreePlan {
         (nth < own).then(|| u8::try_from(before + nth).ok().map(RunSlot)).flatten()
     }
 
-    /// The level of a slot. Requires: it is one of the plan's.
+    /// Returns the level of a slot. Requires: a slot of this plan.
     pub fn level(&self, slot: RunSlot) -> usize {
         let mut end = 0;
         let holds = |&runs: &u8| {
@@ -128,32 +127,34 @@ impl TreePlan {
     }
 }
 
-/// From where and to where a key moves. None: from, or to, no slot.
+/// A key's move from one slot to another. None: from or to no slot.
 pub type Move = (Option<RunSlot>, Option<RunSlot>);
 
-/// How large such a filter is.
+/// The size of a run locator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunLocatorSize {
-    /// Bytes of memory, all tables included.
+    /// Memory in bytes, all tables included.
     pub bytes: usize,
-    /// Of these, what holds what did not fit into its place.
+    /// The part of `bytes` that holds entries which did not fit into their places.
     pub overflow_bytes: usize,
-    /// Keys that it knows, each as often as in different slots.
+    /// Entries in the filter: a key counts once per slot.
     pub entries: u64,
-    /// How many it has room for.
+    /// The number of entries it has room for.
     pub room: u64,
 }
 
-/// A filter that knows for each key in which run it is now.
+/// A filter that knows each key's current run.
 pub trait RunLocator: Clone + Send + Sync {
-    /// Notes that a key has moved: `from` None: it is new; `to` None: it was replaced by a newer
-    /// entry or dropped. Requires: slots of the plan; and that the key was noted in `from`, and not
-    /// away since. Fingerprints of two keys may be equal, so removing a key that is not there may
-    /// take another one. For a run without a slot, `from` is None. Keys may come in any order;
-    /// ascending ones are cheaper for some.
+    /// Records that a key moved. `from` is None if it is new; `to` is None if it was dropped or
+    /// replaced by a newer entry. `from` is None, too, for a run without a slot.
+    ///
+    /// Requires: slots of the plan; and that the key was noted in `from`, and not away since. Two
+    /// keys may have equal fingerprints, so removing an absent key may remove another one. Keys may
+    /// come in any order; for some filters ascending order is cheaper.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 
-    /// As `note` for all of these keys, equal ones in their order. `of`: how the nth moves.
+    /// Same as `note` for all of `keys`, equal ones in their order. `of(n)` is the move of the nth
+    /// key.
     fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
         for (nth, key) in keys.iter().enumerate() {
             let (from, to) = of(nth);
@@ -161,16 +162,16 @@ pub trait RunLocator: Clone + Send + Sync {
         }
     }
 
-    /// As `note`, for a key by its hash for [`HashUse::Chucky`](crate::HashUse). Requires: the kind
-    /// takes hashes.
+    /// Same as `note`, for the key with this hash for [`HashUse::Chucky`](crate::HashUse).
+    /// Requires: the kind takes hashes.
     fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
         let _ = (hash, from, to);
         unreachable!("a filter that knows keys alone");
     }
 
-    /// Notes that a slot's run is gone: no key is in it any more. To be called when a merge has
-    /// noted all of its keys, for each input's slot but the output's own. (A filter that keeps sets
-    /// of runs cannot see from single moves that a run has left a set.)
+    /// Records that a slot's run is gone, so no key is in it any more. Call it after a merge has
+    /// noted all its keys, for the slot of each input except the output's own. (A filter that
+    /// stores sets of runs cannot tell from single moves that a run has left a set.)
     fn vacate(&mut self, slot: RunSlot) {
         let _ = slot;
     }
@@ -178,87 +179,87 @@ pub trait RunLocator: Clone + Send + Sync {
     /// Adds the slots of all runs that may hold a key of the query.
     fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T);
 
-    /// A key such that the run of this slot has none from `from` up to it (it may have the key
-    /// itself). None: the run has no key from `from` on. `from` itself, where nothing is known.
+    /// Returns a lower bound of the run's first key at or after `from`, or `from` if nothing better
+    /// is known. None: the run has no such key.
     fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>>;
 
-    /// A key such that the run of this slot has no key from it, inclusive, up to `before`. All keys
-    /// of the run before `before` are below it. None: the run has no key before `before`. `before`
-    /// itself, where nothing is known.
+    /// Returns an exclusive upper bound of the run's keys below `before`, or `before` if nothing
+    /// better is known. None: the run has no such key.
     fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>>;
 
-    /// How large it is.
+    /// Returns the filter's size.
     fn size(&self) -> RunLocatorSize;
 
-    /// All entries of all runs in key order, if the filter has them.
+    /// Returns a view of all entries of all runs in key order. None: this filter has no such view.
     fn sorted_view(&self) -> Option<Arc<dyn SortedView>> {
         None
     }
 }
 
-/// Makes such a filter from the keys of the oldest run, in ascending order.
+/// Builds a run locator from the keys of the oldest run, in ascending order.
 pub trait RunLocatorBuilder: Send {
-    /// What it makes.
+    /// The filter that it builds.
     type Filter: RunLocator;
 
-    /// Requires: a plan of at most 256 slots. The keys go to its last slot.
+    /// An empty builder. Requires: a plan of at most 256 slots. The pushed keys are in its last
+    /// slot.
     fn new(plan: &TreePlan) -> Self;
 
-    /// The next key. Requires: it is greater than the one before.
+    /// Adds the next key. Requires: it is above the one before.
     fn push(&mut self, key: &[u8]);
 
-    /// As `push`, for a key by its hash for [`HashUse::Chucky`](crate::HashUse), in any order.
-    /// Requires: the kind takes hashes.
+    /// Same as `push`, for the key with this hash for [`HashUse::Chucky`](crate::HashUse), in any
+    /// order. Requires: the kind takes hashes.
     fn push_hash(&mut self, hash: u64) {
         let _ = hash;
         unreachable!("a filter that knows keys alone");
     }
 
-    /// The next entry of all runs: keys ascend, and of one key the newest entry comes first.
+    /// Adds the next entry of all runs. Keys ascend; the entries of one key come newest first.
     /// Requires: the kind has a sorted view, and `push` is not called.
     fn push_entry(&mut self, key: &[u8], slot: RunSlot) {
         let _ = (key, slot);
         unreachable!("a filter without a sorted view");
     }
 
-    /// The filter.
+    /// Returns the filter.
     fn finish(self) -> Self::Filter;
 }
 
-/// An entry, as a sorted view has it.
+/// An entry of a sorted view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selected {
-    /// Its run.
+    /// The entry's run.
     pub slot: RunSlot,
-    /// How many entries of that run come before it.
+    /// The number of entries of that run before this one.
     pub rank: u64,
-    /// Whether its key is that of the entry before it: then it is older.
+    /// Whether the entry before it has the same key. Then this one is older.
     pub is_older: bool,
 }
 
-/// All entries of all runs in key order, in segments: the run of each entry, not its key.
+/// All entries of all runs in key order, in segments. It stores the run of each entry, not its key.
 pub trait SortedView: Send + Sync {
-    /// The segment in which a key is, if it is there.
+    /// Returns the segment that contains `key`, if any does.
     fn seek(&self, key: &[u8]) -> usize;
-    /// How many entries a segment has.
+    /// The number of entries in a segment.
     fn segment_len(&self, segment: usize) -> usize;
-    /// The nth entry of a segment. None: it has fewer.
+    /// Returns the nth entry of a segment. None: it has fewer.
     fn place(&self, segment: usize, nth: usize) -> Option<Selected>;
-    /// A walk that stands before the nth entry of a segment.
+    /// Returns a walk positioned before the nth entry of a segment.
     fn walk(&self, segment: usize, nth: usize) -> Box<dyn SortedWalk>;
-    /// A walk that stands behind the last entry.
+    /// Returns a walk positioned after the last entry.
     fn walk_from_end(&self) -> Box<dyn SortedWalk>;
 }
 
-/// A place between two entries of a sorted view.
+/// A position between two entries of a sorted view.
 pub trait SortedWalk: Send {
-    /// The next entry, which is then passed. None: there is none.
+    /// Returns the next entry and moves past it. None: there is none.
     fn forward(&mut self) -> Option<Selected>;
-    /// The entry before, which is then ahead. None: there is none.
+    /// Returns the previous entry and moves before it. None: there is none.
     fn back(&mut self) -> Option<Selected>;
-    /// Whether the next entry is of the same key as the one before.
+    /// Whether the next entry and the previous one have the same key.
     fn is_within_key(&self) -> bool;
-    /// Whether no entry is ahead.
+    /// Whether there is no next entry.
     fn is_at_end(&self) -> bool;
 }
 

@@ -6,12 +6,12 @@
 //! bytes   | line 0 | line 1 | ... | line n-1 | trailer |
 //!           64       64             64         8
 //! ```
-//! The lines come first, so that a reader whose bytes are aligned (`AlignedBytes`) touches one
-//! cache line a probe. Some lines get more keys than others. At ten bits per key, that costs a
-//! third more false positives than a Bloom filter without lines. A probe costs one miss instead of
+//! The lines come first, so that a probe of aligned bytes (`AlignedBytes`) touches one cache line.
+//! Some lines get more keys than others. At ten bits per key, this costs a third more false
+//! positives than a Bloom filter without blocks. In return a probe costs one cache miss instead of
 //! several.
 //!
-//! Invariant: the bits of every key that was added are set. No lines: nothing was added.
+//! Invariant: the bits of every added key are set. No lines: no key was added.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,10 +25,10 @@ use crate::base::monkey::RateLaw;
 use crate::base::real::{ceil, exp, ln, powi, sqrt};
 use crate::base::wire::{Corrupt, Reader, Writer};
 
-/// `blocked-bloom`: a Bloom filter whose bits for a key lie in one cache line.
+/// `blocked-bloom`: a Bloom filter with all bits of a key in one cache line.
 ///
-/// Its rate is that between six and sixteen bits per key. (Lines are filled unevenly, which costs
-/// the more, the more bits there are.)
+/// The rate law holds between six and sixteen bits per key. (Uneven lines cost more, the more bits
+/// there are.)
 pub const BLOCKED_BLOOM: &dyn FilterKind = &TableKind::new(
     "blocked-bloom",
     |options| Box::new(BlockedBloomBuilder::new(options.bits_per_key)),
@@ -40,11 +40,11 @@ const TAG: u16 = 1;
 
 const LINE_BYTES: usize = 64;
 const LINE_BITS: usize = LINE_BYTES * 8;
-/// Bits of a hash that choose one place in a line.
+/// Hash bits that select one bit position in a line.
 const PLACE_BITS: u32 = LINE_BITS.ilog2();
-/// Places that one 64-bit word yields.
+/// Bit positions that one 64-bit word yields.
 const PLACES_PER_WORD: u32 = u64::BITS / PLACE_BITS;
-/// Odd multipliers: each spreads the hash into one more word of places.
+/// Odd multipliers: each derives one more word of bit positions from the hash.
 const SPREAD: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0xd6e8_feb8_6659_fd93];
 const PROBES_MAX: u32 = 16;
 /// Probes before the first branch.
@@ -59,7 +59,7 @@ const TRAILER_BYTES: usize = 4 + 2 + 1 + 1;
 const _: () = assert!(TRAILER_BYTES < LINE_BYTES);
 const VERSION: u8 = 1;
 
-/// The places in its line of the bits of `hash`.
+/// The bit positions of `hash` in its line.
 #[inline]
 fn places(hash: u64, probes: u32) -> impl Iterator<Item = usize> {
     let words = SPREAD.iter().map(move |spread| hash.wrapping_mul(*spread));
@@ -68,7 +68,7 @@ fn places(hash: u64, probes: u32) -> impl Iterator<Item = usize> {
         .take(probes as usize)
 }
 
-/// The first place in a word of places: it is in the highest bits.
+/// The first bit position of a word, from its highest bits.
 #[inline]
 fn place(word: u64) -> usize {
     (word >> (u64::BITS - PLACE_BITS)) as usize
@@ -81,10 +81,10 @@ fn set_bits(line: &mut [u8; LINE_BYTES], hash: u64, probes: u32) {
     }
 }
 
-/// False: a bit of `hash` is not set in its line.
+/// False: at least one bit of `hash` in its line is not set.
 ///
-/// Tests without a branch, and branches after `HEAD_PROBES`, which refute most absent keys. A
-/// branch after each probe is nearly twice as slow, since the refuting probe cannot be predicted.
+/// Branches only once, after `HEAD_PROBES` probes, which refute most absent keys. A branch per
+/// probe is nearly twice as slow, since which probe refutes is unpredictable.
 #[inline]
 fn all_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
     let word = hash.wrapping_mul(SPREAD[0]);
@@ -97,15 +97,15 @@ fn all_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
         && (probes == first_word || later_bits_set(line, hash, probes - first_word))
 }
 
-/// As `all_bits_set`, for the places after those in the first word.
+/// Same as `all_bits_set`, for the positions of the second and third word.
 fn later_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
     let second_word = probes.min(PLACES_PER_WORD);
     all_set(line, hash.wrapping_mul(SPREAD[1]), second_word)
         && all_set(line, hash.wrapping_mul(SPREAD[2]), probes - second_word)
 }
 
-/// Whether the bits at the first `count` places of a word are set in the line. (Inlined, so that a
-/// count that is known is no loop.)
+/// Whether the bits at the first `count` positions of a word are set in the line. (Inlined, so that
+/// a constant count needs no loop.)
 #[inline(always)]
 fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
     let (words, _) = line.as_chunks::<8>();
@@ -117,7 +117,7 @@ fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
     set & 1 == 1
 }
 
-/// Collects the hashes of a run's keys, then makes the filter's bytes.
+/// Collects the hashes of a table's keys and builds the filter's bytes.
 #[derive(Clone, Debug)]
 pub struct BlockedBloomBuilder {
     hashes: Vec<u64>,
@@ -125,8 +125,11 @@ pub struct BlockedBloomBuilder {
 }
 
 impl BlockedBloomBuilder {
-    /// No key yet. More bits per key (a fraction is fine; 0.5 to 64, else the nearer of the two):
-    /// more memory, fewer false positives. Requires: a number.
+    /// An empty builder. `bits_per_key` is clamped to 0.5 to 64 and may be a fraction. More: more
+    /// memory, fewer false positives.
+    ///
+    /// # Panics
+    /// [`finish`](TableFilterBuilder::finish) panics if it is not a number.
     pub fn new(bits_per_key: f64) -> Self {
         BlockedBloomBuilder { hashes: Vec::new(), bits_per_key }
     }
@@ -139,7 +142,7 @@ impl BlockedBloomBuilder {
         }
     }
 
-    /// How many keys count.
+    /// The number of keys that count.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
@@ -149,14 +152,14 @@ impl BlockedBloomBuilder {
         self.hashes.is_empty()
     }
 
-    /// The false positive rate that theory promises for so many bits per key.
+    /// Returns the theoretical false positive rate at `bits_per_key`.
     pub fn expected_rate(bits_per_key: f64) -> f64 {
         best_probes(clamped(bits_per_key)).1
     }
 }
 
 impl TableFilterBuilder for BlockedBloomBuilder {
-    /// Never fails: the order of keys does not matter here.
+    /// Adds a key. Never fails: the order of keys does not matter.
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         self.add_hash(hash_key(key, HashUse::Table));
@@ -182,21 +185,21 @@ fn clamped(bits_per_key: f64) -> f64 {
     bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX)
 }
 
-/// Lines for so many keys: as few as give each key its bits.
+/// The smallest number of lines that gives each key its bits.
 fn lines_for(keys: usize, bits_per_key: f64) -> usize {
     let bits = keys as f64 * clamped(bits_per_key);
     let lines = ceil(bits / LINE_BITS as f64);
     lines.min(f64::from(u32::MAX)) as usize
 }
 
-/// The number of probes with the least expected rate, and that rate.
+/// Returns the optimal number of probes and the expected rate with it.
 fn best_probes(bits_per_key: f64) -> (u32, f64) {
     let loads = line_loads(LINE_BITS as f64 / bits_per_key);
     let rated = (1..=PROBES_MAX).map(|probes| (probes, rate_of(&loads, probes)));
     rated.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a least number of probes")
 }
 
-/// How likely a line has 0, 1, 2, … keys (Poisson), up to where the rest is negligible.
+/// The probabilities that a line has 0, 1, 2, … keys (Poisson), as far as they matter.
 fn line_loads(mean: f64) -> Vec<f64> {
     let keys_max = (mean + 12.0 * sqrt(mean) + 30.0) as usize;
     let mut log_share = -mean; // logarithms: exp(-mean) alone may be zero
@@ -208,15 +211,15 @@ fn line_loads(mean: f64) -> Vec<f64> {
     (0..=keys_max).map(next_key).collect()
 }
 
-/// The chance that all probes of an absent key find a bit set, over lines with these loads.
+/// The probability that all probes of an absent key find set bits, over lines with these loads.
 fn rate_of(loads: &[f64], probes: u32) -> f64 {
     let still_clear = powi(1.0 - 1.0 / LINE_BITS as f64, probes);
     let rate_at = |keys: usize| powi(1.0 - powi(still_clear, keys as u32), probes);
     loads.iter().enumerate().map(|(keys, share)| share * rate_at(keys)).sum()
 }
 
-/// The probes' byte holds their number less one, and in its high half the complement: no flipped
-/// bit gives another number of probes.
+/// Encodes the number of probes, less one, with its complement in the high half. So no flipped bit
+/// yields another number of probes.
 fn probes_byte(probes: u32) -> u8 {
     assert!((1..=PROBES_MAX).contains(&probes), "{probes} probes");
     let low = (probes - 1) as u8;
@@ -232,7 +235,7 @@ fn encode_trailer(lines: usize, probes: u32) -> Vec<u8> {
     out.finish()
 }
 
-/// The number of probes that a trailer tells, after all checks. `at`: where the trailer begins.
+/// Checks a trailer, which begins at `at`, and returns its number of probes.
 fn decode_trailer(trailer: &[u8], at: usize) -> Result<u32, Corrupt> {
     let wrong = |offset: usize, what| Err(Corrupt { at: at + offset, what });
     let mut input = Reader::new(trailer);
@@ -254,8 +257,8 @@ fn decode_trailer(trailer: &[u8], at: usize) -> Result<u32, Corrupt> {
     Ok(probes)
 }
 
-/// A blocked Bloom filter over checked bytes. Best over [`AlignedBytes`](crate::AlignedBytes):
-/// then a probe touches one cache line.
+/// A blocked Bloom filter over checked bytes. Over [`AlignedBytes`](crate::AlignedBytes) a probe
+/// touches a single cache line.
 #[derive(Clone, Debug)]
 pub struct BlockedBloom<B> {
     bytes: B,
@@ -263,8 +266,11 @@ pub struct BlockedBloom<B> {
 }
 
 impl<B: AsRef<[u8]>> BlockedBloom<B> {
-    /// Checks bytes that [`BlockedBloomBuilder::finish`] made. What lies in the lines is not
-    /// checked, for every pattern of bits is a filter: the owner of the bytes keeps a checksum.
+    /// Checks bytes that [`BlockedBloomBuilder`] made. It does not check the lines, since any bits
+    /// form a filter: the owner of the bytes keeps a checksum.
+    ///
+    /// # Errors
+    /// The trailer is damaged or belongs to another kind, or the length is wrong.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let (_, trailer) = image.as_chunks::<LINE_BYTES>();
@@ -292,7 +298,7 @@ impl<B: AsRef<[u8]>> BlockedBloom<B> {
         all_bits_set(line, hash, self.probes)
     }
 
-    /// How many bits are looked at for a key.
+    /// The number of bits that a probe checks.
     pub fn probes(&self) -> u32 {
         self.probes
     }
@@ -373,7 +379,8 @@ mod tests {
         };
         let sum: usize =
             (0..1000u64).map(|n| distinct(hash_key(&n.to_le_bytes(), HashUse::Memtable))).sum();
-        // 16 of 512 places, drawn with repeats: 512 · (1 − (511/512)^16) = 15.77 differ.
+        // 16 of 512 positions, drawn with repetition: 512 · (1 − (511/512)^16) = 15.77 are
+        // distinct.
         assert!((15_700..15_840).contains(&sum), "{sum}");
     }
 

@@ -1,16 +1,16 @@
-//! Bloom filter: the bits of a key lie anywhere.
+//! Bloom filter: the bits of a key may lie anywhere.
 //! ```text
 //! hash ──> times an odd constant ──> again ──> ...
-//! each time: high bits, multiply-shift ──> place
+//! each product's high bits, by multiply-shift ──> bit position
 //!
 //! bytes   | word 0 | word 1 | ... | word n-1 | trailer |
 //!           8        8              8          12
 //! ```
-//! Places come from the powers of one multiplier, as in a random number generator. Double hashing
-//! takes a place and a distance: small filters have so few such pairs that keys share all of their
-//! places.
+//! Positions come from powers of one multiplier, as in a random number generator. Double hashing
+//! derives all of them from two numbers: in small filters so few pairs exist that keys share all
+//! positions.
 //!
-//! Invariant: the bits of every key that was added are set. No words: nothing was added.
+//! Invariant: the bits of every added key are set. No words: no key was added.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -34,13 +34,13 @@ pub const BLOOM: &dyn FilterKind = &TableKind::new(
 .with_rate_law(RateLaw::BLOOM);
 const TAG: u16 = 2;
 
-/// A multiplier whose powers lie well in up to eight dimensions.
+/// A multiplier whose powers are well distributed in up to eight dimensions.
 const STEP: u64 = 0xaf25_1af3_b0f0_25b5;
 const PROBES_MAX: u32 = 30;
 const BITS_PER_KEY_MIN: f64 = 0.1;
 const BITS_PER_KEY_MAX: f64 = 64.0;
 const WORD_BYTES: usize = 8;
-/// Places that are looked at before a branch.
+/// Probes between branches.
 const AT_ONCE: u32 = 3;
 
 /// Fields: u32 words.
@@ -48,15 +48,15 @@ const FIELDS_BYTES: usize = 4;
 const TRAILER_BYTES: usize = FIELDS_BYTES + Signature::BYTES;
 const VERSION: u8 = 1;
 
-/// The places of a key among so many bits. The last of so many steps is never taken: `hash` is the
-/// first place's.
+/// The bit positions of a key among `bits`. The first one comes from `hash`, each next one from the
+/// product.
 #[inline]
 fn places(hash: u64, bits: usize, probes: u32) -> impl Iterator<Item = usize> {
     let steps = core::iter::successors(Some(hash), |hash| Some(hash.wrapping_mul(STEP)));
     steps.take(probes as usize).map(move |hash| scaled(hash, bits))
 }
 
-/// The best number of probes, and the rate of false positives that theory promises with it.
+/// Returns the optimal number of probes and the theoretical false positive rate with it.
 fn best_probes(bits_per_key: f64) -> (u32, f64) {
     let rate = |probes: u32| {
         let clear = exp(-f64::from(probes) / bits_per_key);
@@ -70,7 +70,7 @@ fn clamped(bits_per_key: f64) -> f64 {
     bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX)
 }
 
-/// Collects the hashes of a table's keys, then makes the filter's bytes.
+/// Collects the hashes of a table's keys and builds the filter's bytes.
 #[derive(Clone, Debug)]
 pub struct BloomBuilder {
     hashes: Vec<u64>,
@@ -78,8 +78,11 @@ pub struct BloomBuilder {
 }
 
 impl BloomBuilder {
-    /// No key yet. More bits per key (a fraction is fine; 0.1 to 64, else the nearer of the two):
-    /// more memory, fewer false positives. Requires: a number.
+    /// An empty builder. `bits_per_key` is clamped to 0.1 to 64 and may be a fraction. More: more
+    /// memory, fewer false positives.
+    ///
+    /// # Panics
+    /// [`finish`](TableFilterBuilder::finish) panics if it is not a number.
     pub fn new(bits_per_key: f64) -> Self {
         BloomBuilder { hashes: Vec::new(), bits_per_key: clamped(bits_per_key) }
     }
@@ -92,14 +95,14 @@ impl BloomBuilder {
         }
     }
 
-    /// The false positive rate that theory promises for so many bits per key.
+    /// Returns the theoretical false positive rate at `bits_per_key`.
     pub fn expected_rate(bits_per_key: f64) -> f64 {
         best_probes(clamped(bits_per_key)).1
     }
 }
 
 impl TableFilterBuilder for BloomBuilder {
-    /// Never fails: the order of keys does not matter here.
+    /// Adds a key. Never fails: the order of keys does not matter.
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         self.add_hash(hash_key(key, HashUse::Table));
@@ -132,8 +135,11 @@ pub struct Bloom<B> {
 }
 
 impl<B: AsRef<[u8]>> Bloom<B> {
-    /// Checks bytes that [`BloomBuilder`] made. What lies in the words is not checked, for every
-    /// pattern of bits is a filter: the owner of the bytes keeps a checksum.
+    /// Checks bytes that [`BloomBuilder`] made. It does not check the words, since any bits form a
+    /// filter: the owner of the bytes keeps a checksum.
+    ///
+    /// # Errors
+    /// The trailer is damaged or belongs to another kind, or the length is wrong.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let kind = (TAG, VERSION);
@@ -156,13 +162,13 @@ impl<B: AsRef<[u8]>> Bloom<B> {
         self.probe(hash, &mut crate::base::filter::Untraced)
     }
 
-    /// How many bits are looked at for a key.
+    /// The number of bits that a probe checks.
     pub fn probes(&self) -> u32 {
         self.probes
     }
 
-    /// Branches after every few places: none can predict which of them refutes, and reads that
-    /// nothing waits for overlap.
+    /// Branches only after several probes: which of them refutes is unpredictable, and independent
+    /// reads overlap.
     #[inline]
     fn probe<T: Trace>(&self, mut hash: u64, trace: &mut T) -> bool {
         if self.bits == 0 {
@@ -214,7 +220,7 @@ mod tests {
         Bloom::read(builder.finish()).expect("whole")
     }
 
-    // 0.6185^bits is what a Bloom filter can have, if its number of probes were no whole number.
+    // 0.6185^bits is the optimum if the number of probes need not be whole.
     #[test]
     fn the_rate_is_what_theory_promises() {
         const KEYS: u64 = 50_000;
@@ -234,7 +240,7 @@ mod tests {
         }
     }
 
-    /// With double hashing the rate of such filters is 1.3 times as high.
+    /// Double hashing would raise the rate of such filters by a factor of 1.3.
     #[test]
     fn small_filters_are_as_good() {
         const FILTERS: u64 = 100;
@@ -249,7 +255,7 @@ mod tests {
             let absent = base + KEYS..base + KEYS + QUERIES;
             found += absent.filter(|&key| built.may_contain_hash(scattered(key))).count();
         }
-        // The trailer takes some of the bits of so small a filter.
+        // The trailer takes a noticeable share of so small a filter.
         let expected =
             BloomBuilder::expected_rate(20.0 - 96.0 / 100.0) * (FILTERS * QUERIES) as f64;
         let bounds = expected * 0.85..expected * 1.15;

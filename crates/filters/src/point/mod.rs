@@ -1,10 +1,10 @@
-//! Filters of one table that answer for single keys.
+//! Table filters that answer for single keys.
 //! ```text
-//! bloom          k bits of a key anywhere
-//! blocked_bloom  k bits of a key in one cache line
+//! bloom          k bits per key, anywhere
+//! blocked_bloom  k bits per key, in one cache line
 //! ribbon         rows of a linear system, solved at build time
 //! ```
-//! Invariant: no filter here knows another one.
+//! Invariant: no filter here depends on another one.
 
 pub(crate) mod blocked_bloom;
 pub(crate) mod bloom;

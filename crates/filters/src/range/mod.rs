@@ -1,7 +1,7 @@
-//! Filters of one table that answer for keys and ranges.
+//! Table filters that answer for keys and ranges.
 //! ```text
 //! surf   a succinct trie
 //! ```
-//! Invariant: no filter here knows another one.
+//! Invariant: no filter here depends on another one.
 
 pub(crate) mod surf;

@@ -1,10 +1,10 @@
-//! From a code back to keys around it, for bounds.
+//! Decodes a code into bounds on its keys.
 //! ```text
 //! code(below) < code <= code(above)          found byte by byte, each byte by bisection
-//!     "us" "use" "user4" ...                 codes of what was found so far are less
+//!     "us" "use" "user4" ...                 the codes of these prefixes are below the code
 //! ```
-//! Invariant: no key below `below` has this code or a greater one. No key from `above` on has a
-//! lesser one.
+//! Invariant: every key with this code or a greater one is at or above `below`. Every key with a
+//! smaller code is below `above`.
 
 use alloc::vec::Vec;
 
@@ -12,20 +12,20 @@ use super::code::KeyCode;
 use super::encode::{Interval, Lead};
 use super::model::TextTables;
 
-/// Bytes of a key behind the prefix of all: more would tell little.
+/// Bytes that are decoded after the common prefix: more would narrow the bounds little.
 const BYTES_MAX: usize = 64;
 
-/// Keys around a code.
+/// Bounds on the keys around a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeysAround {
-    /// Every key with this code or a greater one is at or above this one.
+    /// Every key with this code or a greater one is at or above this key.
     pub below: Vec<u8>,
-    /// Every key with a lesser code is below this one. None: nothing is known.
+    /// Every key with a smaller code is below this key. None: no bound is known.
     pub above: Option<Vec<u8>>,
 }
 
 impl TextTables<'_> {
-    /// Keys around a code, as near as is found out soon.
+    /// Returns bounds on the keys around a code. They are as tight as a short search makes them.
     pub fn keys_around(&self, code: &[u8]) -> KeysAround {
         let (code, mut written) = (without_zeros(code), KeyCode::new());
         let (mut interval, mut row) = self.begin(&Lead::Within(&[]), &mut written);
@@ -54,7 +54,7 @@ impl TextTables<'_> {
     }
 }
 
-/// How many bytes are before the first one for which this no longer holds.
+/// The number of byte values before the first one for which `holds` is false.
 fn bytes_before(holds: impl Fn(u8) -> bool) -> usize {
     let (mut low, mut high) = (0, 256);
     while low < high {
@@ -64,7 +64,7 @@ fn bytes_before(holds: impl Fn(u8) -> bool) -> usize {
     low
 }
 
-/// Codes go on with zeros for ever.
+/// Removes trailing zeros, which a code is implicitly followed by.
 fn without_zeros(code: &[u8]) -> &[u8] {
     let len = code.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &code[..len]

@@ -1,12 +1,13 @@
-//! From a key to its code: arithmetic coding, which keeps order.
+//! Encodes a key by arithmetic coding, which preserves order.
 //! ```text
-//! low, width   an interval of [0, 1); a byte takes its share of it:
-//!              low += width x sum before it;   width x= its share
-//! code         low, when the key is at its end: what the end of a key takes lies there
+//! low, width   an interval of [0, 1), which each byte narrows to its share:
+//!              low += width x sum before the byte;   width x= share of the byte
+//! code         low, after the last byte: the interval of "end of key" begins there
 //! ```
-//! The width has 47 bits; whenever it loses some, the next bits of the code begin. Both ends of a
-//! byte's share are rounded alike, so neighbours meet and never overlap. Invariant: a < b gives
-//! code(a) <= code(b), and less if neither was cut.
+//! The width has 47 bits; whenever it loses leading bits, the code gains as many. Both ends of a
+//! byte's share are rounded alike, so the intervals of neighbours touch and never overlap.
+//!
+//! Invariant: a < b gives code(a) <= code(b), and a strict order if neither was truncated.
 
 use alloc::vec::Vec;
 
@@ -15,39 +16,39 @@ use super::model::{TextModel, TextTables};
 use crate::base::query::KeyRange;
 use crate::bits::simd::fastest;
 
-/// Bits of a width.
+/// Bits of the width.
 const WIDTH_BITS: u32 = 47;
 /// Bits of a share.
 const SHARE_BITS: u32 = 16;
-/// Bits of the code that are held back, for carries.
+/// Bits of the code that are not written yet, for carries.
 const HELD_BITS: u32 = u128::BITS;
-/// A code of fewer bits has room for a byte more before any of it is written.
+/// While a code has fewer bits, one more byte fits without writing any of them.
 const WHOLE_BITS: u32 = HELD_BITS - WIDTH_BITS - (SHARE_BITS + 1);
-/// Bits of a word of the code.
+/// Bits per word of the code.
 const WORD_BITS: u32 = u64::BITS;
-/// What lies below all keys with the prefix, and above, has so many of 2^47.
+/// The width, of 2^47, for all keys below the prefix, and again for all keys above.
 const BESIDE_PREFIX: u64 = 1 << (WIDTH_BITS - SHARE_BITS);
 
-/// Where a key lies beside the prefix of all, and what of it is coded.
+/// A key's position relative to the common prefix, and the bytes to encode.
 pub(super) enum Lead<'k> {
     Below(&'k [u8]),
-    /// It has the prefix; the rest.
+    /// The key has the prefix; these are its remaining bytes.
     Within(&'k [u8]),
     Above(&'k [u8]),
 }
 
-/// The interval of what was coded so far.
+/// The interval of the bytes encoded so far.
 #[derive(Clone)]
 pub(super) struct Interval {
-    /// Its beginning, behind the words that are written.
+    /// The start of the interval, without the words that are written already.
     low: u128,
-    /// Where the width begins, in the bits of `low`.
+    /// The bit of `low` at which the width begins.
     at: u32,
     width: u64,
 }
 
 impl Interval {
-    /// Narrows it to a part of its width.
+    /// Narrows the interval to the part from `from` to `to` of its width.
     #[inline(always)]
     fn narrow(&mut self, from: u64, to: u64, code: &mut KeyCode) {
         let (low, over) =
@@ -58,7 +59,7 @@ impl Interval {
         let width = to - from;
         let lost = width.leading_zeros() - (WORD_BITS - WIDTH_BITS);
         (self.low, self.width, self.at) = (low, width << lost, self.at + lost);
-        // As late as there is room: most codes end before.
+        // Written as late as possible: most codes end before.
         if self.at > HELD_BITS - WIDTH_BITS {
             code.push((self.low >> WORD_BITS) as u64);
             (self.low, self.at) = (self.low << WORD_BITS, self.at - WORD_BITS);
@@ -67,7 +68,7 @@ impl Interval {
 }
 
 impl Interval {
-    /// Writes the words that are held back, up to so many bits in all.
+    /// Writes the pending words, up to `bits` bits in all.
     #[inline(always)]
     pub(super) fn finish(self, bits: u32, code: &mut KeyCode) {
         for word in [(self.low >> WORD_BITS) as u64, self.low as u64] {
@@ -80,19 +81,20 @@ impl Interval {
 }
 
 impl TextModel {
-    /// Appends a key's code to `out`: a bit string, continued with zeros. Lesser keys have no
-    /// greater codes. Takes time for each byte of the key, up to the end of the longest code.
+    /// Appends a key's code to `out`: a bit string, followed by zeros. The order of codes is the
+    /// order of keys; codes may be equal. Takes time linear in the key's length, up to that of the
+    /// longest code.
     pub fn append_code(&self, key: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(self.encode(key, &mut KeyCode::new()));
     }
 
-    /// The code of a key, in `code`.
+    /// Encodes a key into `code`.
     #[inline]
     pub(crate) fn encode<'c>(&self, key: &[u8], code: &'c mut KeyCode) -> &'c [u8] {
         self.tables().encode(key, code)
     }
 
-    /// The range of codes of all keys of a range.
+    /// Returns the range of codes of all keys in a range.
     pub(crate) fn range<'c>(
         &self,
         range: &KeyRange<'_>,
@@ -103,7 +105,7 @@ impl TextModel {
 }
 
 impl TextTables<'_> {
-    /// The code of a key, in `code`.
+    /// Encodes a key into `code`.
     #[inline]
     pub fn encode<'c>(&self, key: &[u8], code: &'c mut KeyCode) -> &'c [u8] {
         fastest(
@@ -113,7 +115,7 @@ impl TextTables<'_> {
         code.as_bytes()
     }
 
-    /// The range of codes of all keys of a range.
+    /// Returns the range of codes of all keys in a range.
     pub fn range<'c>(
         &self,
         range: &KeyRange<'_>,
@@ -131,7 +133,7 @@ impl TextTables<'_> {
         let (Lead::Below(rest) | Lead::Within(rest) | Lead::Above(rest)) = lead;
         let (mut interval, mut row, rest) = self.narrow_first(interval, row, rest);
         for &byte in rest {
-            // One byte at least has been taken, so that is asked behind each.
+            // At least one byte has been encoded, so this check comes after each.
             if self.is_whole(&interval, code) {
                 break;
             }
@@ -140,7 +142,7 @@ impl TextTables<'_> {
         interval.finish(self.code_bits, code);
     }
 
-    /// The interval of all keys with a lead, and the row of what follows it.
+    /// Returns the interval of all keys with a lead, and the row for what follows it.
     #[inline(always)]
     pub(super) fn begin(&self, lead: &Lead<'_>, code: &mut KeyCode) -> (Interval, usize) {
         code.clear();
@@ -154,9 +156,9 @@ impl TextTables<'_> {
         (interval, usize::from(self.first_row))
     }
 
-    /// Narrows an interval by a byte, and by more as long as none of the code is written: there
-    /// nothing carries, and `low` grows at its end. The interval, the row of what follows, the
-    /// bytes that are left.
+    /// Narrows an interval by at least one byte, and by more while none of the code is written.
+    /// Until then nothing carries, and `low` grows at its end. Returns the interval, the row for
+    /// what follows, and the remaining bytes.
     #[inline(always)]
     fn narrow_first<'k>(
         &self,
@@ -170,7 +172,7 @@ impl TextTables<'_> {
             let (from, to, next) = self.share(row, byte);
             let from = (width * from) >> SHARE_BITS;
             let narrower = ((width * to) >> SHARE_BITS) - from;
-            // Fewer than 32, which the compiler would not know.
+            // Below 32, which the compiler cannot know.
             let lost = (narrower.leading_zeros() - (WORD_BITS - WIDTH_BITS)) & 31;
             low = (low + u128::from(from)) << lost;
             (width, at, row) = (narrower << lost, at + lost, next);
@@ -182,7 +184,7 @@ impl TextTables<'_> {
         (Interval { low, at, width }, row, bytes.as_slice())
     }
 
-    /// Narrows the interval to that of keys that go on with a byte; the row of what follows it.
+    /// Narrows the interval to keys that continue with `byte`. Returns the row for what follows it.
     #[inline(always)]
     pub(super) fn narrow(
         &self,
@@ -197,7 +199,7 @@ impl TextTables<'_> {
         next
     }
 
-    /// The sums of shares in a row before a byte and behind it, and the row of what follows it.
+    /// Returns a row's sums of shares before and after a byte, and the row for what follows it.
     #[inline(always)]
     fn share(&self, row: usize, byte: u8) -> (u64, u64, usize) {
         let slot = usize::from(self.slots[usize::from(byte)]);
@@ -209,13 +211,13 @@ impl TextTables<'_> {
         (from, to, usize::from(self.row_of[slot]))
     }
 
-    /// Whether the code has all bits that it may have.
+    /// Whether the code has its maximum length.
     #[inline(always)]
     pub(super) fn is_whole(&self, interval: &Interval, code: &KeyCode) -> bool {
         code.len() + interval.at >= self.code_bits
     }
 
-    /// How a byte lies that shares a slot with others: each has as much of it.
+    /// Divides a slot's share equally among its bytes.
     #[cold]
     fn within_slot(&self, byte: u8, slot: usize, (from, to): (u64, u64)) -> (u64, u64) {
         let (len, place) = (u64::from(self.slot_len(slot)), u64::from(byte - self.firsts[slot]));
@@ -225,7 +227,7 @@ impl TextTables<'_> {
 
     #[inline(always)]
     pub(super) fn lead<'k>(&self, key: &'k [u8]) -> Lead<'k> {
-        // A comparison with nothing would wait for memory that is not there.
+        // Comparing with an empty prefix would wait for memory that does not exist.
         if self.prefix.is_empty() {
             return Lead::Within(key);
         }

@@ -1,12 +1,13 @@
-//! Whether a model pays, how long its codes are to be, and how many hash bits do.
+//! Decides whether a model pays, and how many code bits and hash bits are best.
 //! ```text
 //! sample -> keys as they are          -> spare bits of coded cells -> rate, for each number of
 //!        -> codes of 32, 40, ... bits -> spare bits of coded cells -> rate, hash bits
 //! cost      points x rate / 2^(hash bits) + ranges x rate
 //! ```
-//! Codes that are cut tie where keys lie so close together that telling them apart takes more bits
-//! than it is worth. Invariant: the choice changes what a filter costs and how often it errs, never
-//! its truth.
+//! Truncated codes are equal where keys lie so close together that telling them apart costs more
+//! bits than it is worth.
+//!
+//! Invariant: the choice affects a filter's size and error rate, never its correctness.
 
 use alloc::vec::Vec;
 
@@ -21,41 +22,41 @@ use crate::fingerprint::coded::unit_of;
 use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
 use core::ops::Range;
 
-/// Keys of a sample and of a filter, at least.
+/// Minimum keys of a sample and of a filter.
 const SAMPLE_MIN: usize = 512;
 const KEYS_MIN: u64 = 1 << 14;
-/// Codes must cost so much less: they take time.
+/// Codes must lower the cost to this share, since encoding takes time.
 const CLEARLY: f64 = 0.85;
-/// Keys of a sample that are judged, about.
+/// About this many keys of a sample are judged.
 const KEYS_JUDGED: usize = 8192;
-/// Costs that differ by less are about the same.
+/// Costs within this factor count as equal.
 const ABOUT: f64 = 1.03;
-/// Rates below this are good enough as they are.
+/// A rate below this needs no model.
 const RATE_LEAST: f64 = 1e-3;
-/// Keys of a block, and of a stretch that is judged together, like a group.
+/// Keys per block, and per stretch that is judged together, as in a group.
 const BLOCK_KEYS: usize = 60;
 const JUDGED: usize = 12 * BLOCK_KEYS;
-/// Bits of a key beside coded cells, about: heads of blocks and groups, the directory.
+/// Approximate bits per key besides coded cells: block and group headers, the directory.
 const BESIDE_CELLS: f64 = 1.0;
-/// The most hash bits that are judged.
+/// The largest number of hash bits considered.
 const POINT_BITS_JUDGED: usize = 6;
-/// Bits of codes that are judged.
+/// The code lengths considered, in bits.
 const CODE_BITS_JUDGED: [u32; 9] = [32, 40, 48, 56, 64, 80, 96, 128, CODE_BITS_MAX];
 
-/// How the keys of a part are best told apart.
+/// The best representation of a part's keys.
 #[derive(Default)]
 pub(crate) struct Judged {
-    /// None: they are best as they are.
+    /// The model. None: keys are best as they are.
     pub(crate) model: Option<TextModel>,
-    /// Hash bits of each key.
+    /// Hash bits per key.
     pub(crate) point_bits: usize,
-    /// Whether hashes alone cost least: groups are asked whether they do in them, too.
+    /// Whether hashes alone cost least. Each group then also considers hashes.
     pub(crate) hashes: bool,
-    /// Whether the sample was judged, and its keys are text.
+    /// Whether the sample was judged and its keys are text.
     pub(crate) is_known: bool,
 }
 
-/// What a choice costs.
+/// The cost of a choice.
 #[derive(Clone, Copy)]
 struct Cost {
     point_bits: usize,
@@ -63,7 +64,7 @@ struct Cost {
 }
 
 impl Judged {
-    /// For a filter of some `keys` keys like those of the sample, with `bits` bits for each.
+    /// Judges a filter of about `keys` keys like those of the sample, at `bits` bits per key.
     pub(crate) fn of(sample: &KeySample, keys: u64, bits: f64, asked: Asked) -> Judged {
         if sample.len() < SAMPLE_MIN || keys < KEYS_MIN {
             return Judged::default();
@@ -83,7 +84,7 @@ impl Judged {
         });
         let least = costs.iter().map(|cost| cost.wrong).fold(f64::INFINITY, f64::min);
         let costs = costs.into_iter().zip(CODE_BITS_JUDGED);
-        // Of those that are about as good, the longest: it is right where the sample is not.
+        // Among the equally good ones, the longest: it is safest where the sample is not typical.
         let best = costs.rev().find(|(cost, _)| cost.wrong <= ABOUT * least);
         let (cost, code_bits) = best.expect("one is the least");
         let hashes = asked.cost_of_hashes();
@@ -95,19 +96,19 @@ impl Judged {
     }
 }
 
-/// Keys or codes, as they would be written.
+/// Keys or codes, as a filter would store them.
 #[derive(Default)]
 struct Judgement {
     keys: KeyBuffer,
-    /// Where blocks end, and the stretches that are judged together.
+    /// The ends of blocks, and the stretches that are judged together.
     cuts: Vec<usize>,
     stretches: Vec<Range<usize>>,
-    /// Those that tie with the one before.
+    /// Keys that equal the one before.
     ties: usize,
-    /// Those that tie with any, and whether the last one does.
+    /// Keys that equal any other one, and whether the last key does.
     tied: usize,
     is_tied: bool,
-    /// Of all, if they have one length.
+    /// The length of all keys, if it is the same.
     key_bits: Option<usize>,
 }
 
@@ -131,7 +132,7 @@ impl Judgement {
         match self.keys.push(&key[..key.len().min(KEY_BYTES_MAX)]) {
             Pushed::Kept => self.is_tied = false,
             Pushed::Below => {}
-            // Of those that tie, each one would be taken for the others.
+            // Each of several equal ones would be taken for the others.
             Pushed::Repeated | Pushed::Zeros => {
                 self.ties += 1;
                 self.tied += 1 + usize::from(!core::mem::replace(&mut self.is_tied, true));
@@ -150,7 +151,7 @@ impl Judgement {
         }
     }
 
-    /// The rates of cells that take so many bits for each key.
+    /// Returns the rates of cells at `bits` bits per key.
     fn rates(&self, bits: f64) -> Rates {
         let distinct = self.keys.len() as f64;
         let all = distinct + self.ties as f64;
@@ -171,18 +172,18 @@ impl Judgement {
             }
         }
         let mut cells = wrong.map(|wrong| (wrong / distinct.max(1.0)).min(1.0));
-        // Beside hashes, cells must have room.
+        // Hash bits must leave room for the cells.
         let full = spare.iter().position(|&spare| spare < 0.0).unwrap_or(spare.len());
         cells[full.max(1)..].fill(f64::INFINITY);
         Rates { cells, tied: self.tied as f64 / all.max(1.0) }
     }
 }
 
-/// How often cells say "maybe" where nothing is.
+/// The false positive rates of cells.
 struct Rates {
-    /// For each number of hash bits.
+    /// One rate for each number of hash bits.
     cells: [f64; POINT_BITS_JUDGED + 1],
-    /// The share of keys that tie: they have one hash, too.
+    /// The share of keys with equal codes, which share a hash, too.
     tied: f64,
 }
 
@@ -191,7 +192,7 @@ impl Rates {
         self.tied + (1.0 - self.tied) * asked.cost(self.cells[point_bits], point_bits)
     }
 
-    /// The number of hash bits that costs least, and what it costs.
+    /// Returns the cheapest number of hash bits and its cost.
     fn best(&self, asked: Asked) -> Cost {
         let costs = (0..self.cells.len())
             .map(|point_bits| Cost { point_bits, wrong: self.of(point_bits, asked) });

@@ -1,10 +1,11 @@
-//! A model from a sample of keys.
+//! Learns a model from a sample of keys.
 //! ```text
 //! counts of each byte after each byte -> slots: bytes that occur, and stretches of others
-//!                                     -> rows of their own for bytes that tell most
+//!                                     -> rows for the bytes that save most
 //! ```
-//! A row of its own costs memory, which all keys pay: it must tell more than it costs. Invariant:
-//! sums ascend as those of a model must.
+//! A row costs memory, which all keys pay for, so it must save more than it costs.
+//!
+//! Invariant: the sums ascend as a model requires.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -13,25 +14,25 @@ use super::model::{CODE_BITS_MAX, SHARES, TextModel};
 use super::sample::KeySample;
 use crate::base::real::log2;
 
-/// The least share of a slot, so that keys of another kind do not become long.
+/// The smallest share of a slot, so that codes of atypical keys stay short.
 const SHARE_LEAST: u32 = 16;
-/// What follows a byte is counted as if what follows any byte had come so often before.
+/// The weight of the overall distribution as a prior: as if so many bytes had followed each byte.
 const PRIOR: f64 = 4.0;
-/// Rows take at most so many bits of each key, and in all.
+/// Rows take at most this many bits per key, and this many in all.
 const ROWS_BITS_PER_KEY: f64 = 0.25;
 const ROWS_BITS_MAX: usize = 8 * (8 << 10);
-/// A row has a number of one byte.
+/// A row number is one byte.
 const ROWS_MAX: usize = 255;
-/// Numbers have bytes of nearly all values, and stay as they are; text has fewer.
+/// Keys with more slots than this count as numbers, which stay as they are; text has fewer.
 const SLOTS_OF_TEXT: usize = 192;
-/// The longest prefix that is left out of codes.
+/// The longest prefix that codes leave out.
 const PREFIX_MAX: usize = 64;
 
-/// Symbols: the bytes, and the end of a key.
+/// Symbols: the bytes, and the end of the key.
 const END: usize = 256;
 const SYMBOLS: usize = 257;
 
-/// How often each symbol came after each byte, and at the beginning (row [`END`]).
+/// How often each symbol follows each byte, and begins a key (row [`END`]).
 struct Counts(Vec<[u32; SYMBOLS]>);
 
 impl Counts {
@@ -48,7 +49,7 @@ impl Counts {
         Counts(counts)
     }
 
-    /// How often each symbol came in all.
+    /// The total count of each symbol.
     fn sums(&self) -> [u64; SYMBOLS] {
         let mut sums = [0; SYMBOLS];
         for counts in &self.0 {
@@ -58,7 +59,7 @@ impl Counts {
     }
 }
 
-/// Sums over symbols by slot: the end of the key, then each slot.
+/// Sums over the symbols of the end of key, then of each slot.
 fn by_slot(of: impl Fn(usize) -> f64, firsts: &[u8]) -> Vec<f64> {
     let ends = firsts.iter().skip(1).map(|&first| usize::from(first)).chain([END]);
     let slots = firsts.iter().map(|&first| usize::from(first)).zip(ends);
@@ -66,13 +67,13 @@ fn by_slot(of: impl Fn(usize) -> f64, firsts: &[u8]) -> Vec<f64> {
     core::iter::once(of(END)).chain(sums).collect()
 }
 
-/// The first byte of each slot.
+/// Returns the first byte of each slot.
 fn slots_of(occurs: impl Fn(usize) -> bool) -> Vec<u8> {
     let begins = |byte: &usize| *byte == 0 || occurs(*byte) || occurs(*byte - 1);
     (0..256).filter(begins).map(|byte| byte as u8).collect()
 }
 
-/// The sums of a row whose symbols came so often.
+/// The sums of a row for symbols with these counts.
 fn sums_of(counts: &[f64], least: &[u32]) -> Vec<u16> {
     let free = f64::from(SHARES - least.iter().sum::<u32>());
     let all: f64 = counts.iter().sum::<f64>().max(f64::MIN_POSITIVE);
@@ -84,7 +85,7 @@ fn sums_of(counts: &[f64], least: &[u32]) -> Vec<u16> {
     sums.map(|sum| sum as u16).collect()
 }
 
-/// The bits that such shares save over others, for what came so often.
+/// The bits that shares `own` save over `others`, for symbols with these counts.
 fn saved_bits(counts: &[f64], own: &[u16], others: &[u16]) -> f64 {
     let share = |sums: &[u16], at: usize| {
         f64::from(sums[at] - at.checked_sub(1).map_or(0, |before| sums[before]))
@@ -93,7 +94,7 @@ fn saved_bits(counts: &[f64], own: &[u16], others: &[u16]) -> f64 {
     counts.map(|(at, count)| count * log2(share(own, at) / share(others, at))).sum()
 }
 
-/// The prefix of all keys of the sample, as far as it is left out.
+/// The common prefix of all keys of the sample, at most `PREFIX_MAX` bytes.
 fn prefix_of(sample: &KeySample) -> Vec<u8> {
     let mut keys = sample.keys().iter();
     let mut prefix = keys.next().unwrap_or_default().to_vec();
@@ -106,7 +107,7 @@ fn prefix_of(sample: &KeySample) -> Vec<u8> {
 }
 
 impl KeySample {
-    /// Whether its keys look like text.
+    /// Whether the keys look like text: few distinct byte values after the common prefix.
     pub fn is_text(&self) -> bool {
         let (behind, mut occurs) = (prefix_of(self).len(), [false; END]);
         let bytes = self.keys().iter().flat_map(|key| &key[behind..]);
@@ -115,20 +116,20 @@ impl KeySample {
     }
 }
 
-/// A row, and what it saves.
+/// A row and what it saves.
 struct Row {
-    /// The byte that it follows, or [`END`]: the prefix.
+    /// The byte that it follows, or [`END`] for the prefix.
     before: usize,
     sums: Vec<u16>,
     saved_bits: f64,
 }
 
-/// What is common to all rows.
+/// What all rows share.
 struct Common {
     firsts: Vec<u8>,
-    /// The least share of the end and of each slot.
+    /// The smallest share of the end of key and of each slot.
     least: Vec<u32>,
-    /// How often each came, whatever was before: 1 in all.
+    /// The frequency of each, whatever comes before; the sum is 1.
     shares: Vec<f64>,
     sums: Vec<u16>,
 }
@@ -147,7 +148,7 @@ impl Common {
         Common { firsts, least, shares, sums }
     }
 
-    /// The row of what follows a byte. None: nothing did.
+    /// The row for what follows a byte. None: nothing does.
     fn row(&self, before: usize, counts: &[u32; SYMBOLS]) -> Option<Row> {
         let own = by_slot(|symbol| f64::from(counts[symbol]), &self.firsts);
         if own.iter().all(|count| *count == 0.0) {
@@ -161,7 +162,7 @@ impl Common {
 }
 
 impl TextModel {
-    /// The model of a sample of some `keys` keys, whatever it is worth.
+    /// Learns a model from a sample of about `keys` keys, without asking whether it pays.
     pub fn of(sample: &KeySample, keys: u64) -> TextModel {
         let prefix = prefix_of(sample);
         let counts = Counts::of(sample, &prefix);
@@ -200,7 +201,7 @@ impl TextModel {
     }
 }
 
-/// The slot of each byte.
+/// Returns the slot of each byte.
 pub(super) fn slot_of_each(firsts: &[u8]) -> Box<[u8; 256]> {
     let mut slots = Box::new([0; 256]);
     for (slot, &first) in firsts.iter().enumerate() {

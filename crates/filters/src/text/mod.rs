@@ -1,11 +1,12 @@
-//! A model of text: short codes in place of keys whose bytes are far from random. They keep order.
+//! A model of text: order-preserving short codes for keys with redundant bytes.
 //! ```text
 //! sample of the keys --learn--> shares of each byte after each byte --> [0, 1) is divided
-//! "user00042"        --encode-> the beginning of its interval, as bytes; ties beyond 512 bits
+//! "user00042"        --encode-> the start of its interval, as bytes; at most 512 bits, then ties
 //! low, high of a range -------> two codes: all keys between them have codes between these
 //! ```
-//! The idea is HOPE's (SIGMOD 2020), whose dictionary is an arithmetic code here. Invariant: if
-//! a <= b, then code(a) <= code(b). Equal codes are handled as equal keys are.
+//! The idea is HOPE's (SIGMOD 2020); an arithmetic code replaces its dictionary.
+//!
+//! Invariant: if a <= b, then code(a) <= code(b). Equal codes are treated as equal keys are.
 
 pub(crate) mod code;
 pub(crate) mod decode;

@@ -1,46 +1,46 @@
-//! How often each byte follows each other one, in compact tables.
+//! How often each byte follows each other byte, in compact tables.
 //! ```text
-//! byte    -> slot          bytes that occur have one each; each stretch of others has one
-//! slot    -> row           of what follows it; seldom slots share one
+//! byte    -> slot          one per byte that occurs, and one per stretch of bytes that do not
+//! slot    -> row           the shares of what follows it; rare slots share a row
 //! row     sums of shares:  end of key | slot 1 | slot 2 | ...             0 ..= 65535
 //! ```
-//! Invariant: sums ascend strictly, by at least as much as a slot has bytes. So every byte, and the
-//! end of the key, has a width above zero.
+//! Invariant: the sums of a row ascend, by at least the number of bytes in each slot. So every
+//! byte, and the end of the key, has a width above zero.
 
 use alloc::boxed::Box;
 
 use super::code::WORDS_MAX;
 
-/// Bits of the longest code.
+/// The length of the longest code, in bits.
 pub(super) const CODE_BITS_MAX: u32 = WORDS_MAX as u32 * u64::BITS;
 
-/// What all shares of a row are together.
+/// The sum of all shares in a row.
 pub(super) const SHARES: u32 = u16::MAX as u32;
 
-/// A model of keys' bytes, each given the one before.
+/// A model of keys: the distribution of each byte, given the byte before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextModel {
-    /// Codes are cut behind so many bits.
+    /// Codes are truncated to this many bits.
     pub(super) code_bits: u32,
-    /// What the keys begin with, nearly all of them.
+    /// The common prefix of nearly all keys.
     pub(super) prefix: Box<[u8]>,
     /// The slot of each byte.
     pub(super) slots: Box<[u8; 256]>,
-    /// The first byte of each slot. Where each begins tells how many bytes it has.
+    /// The first byte of each slot. The next slot's first byte ends it.
     pub(super) firsts: Box<[u8]>,
-    /// The row of what follows each slot.
+    /// The row for what follows each slot.
     pub(super) row_of: Box<[u8]>,
-    /// The row of what follows the prefix.
+    /// The row for what follows the prefix.
     pub(super) first_row: u8,
-    /// Of each row, the sums of shares before the first slot, before the second one, ..., and at
-    /// the end.
+    /// For each row, the sum of shares before the first slot, before the second one, ..., and the
+    /// total.
     pub(super) sums: Box<[Sum]>,
 }
 
-/// A sum of shares, as files have it.
+/// A sum of shares, as stored in files.
 pub(super) type Sum = [u8; 2];
 
-/// The tables of a model, wherever they lie.
+/// The tables of a model, in memory of their own or inside an image.
 #[derive(Clone, Copy)]
 pub struct TextTables<'a> {
     pub(super) code_bits: u32,
@@ -53,18 +53,18 @@ pub struct TextTables<'a> {
 }
 
 impl TextModel {
-    /// With codes of at most so many bits, 512 at most: keys that lie closer together tie.
+    /// Truncates codes to `code_bits`, at most 512. Keys that lie closer together get equal codes.
     #[must_use]
     pub fn with_code_bits(self, code_bits: u32) -> Self {
         TextModel { code_bits: code_bits.min(CODE_BITS_MAX), ..self }
     }
 
-    /// Bits of its codes, at most.
+    /// The maximum length of its codes, in bits.
     pub(crate) fn code_bits(&self) -> u32 {
         self.code_bits
     }
 
-    /// Its tables.
+    /// Returns views of its tables.
     #[inline(always)]
     pub(super) fn tables(&self) -> TextTables<'_> {
         TextTables {
@@ -78,20 +78,20 @@ impl TextModel {
         }
     }
 
-    /// Its allocations' sizes.
+    /// Returns the size of each allocation, in bytes.
     pub(crate) fn allocations(&self) -> [usize; 6] {
         let slots = self.firsts.len();
         [size_of::<TextModel>(), self.prefix.len(), 256, slots, slots, 2 * self.sums.len()]
     }
 
-    /// The bytes that it takes, about.
+    /// The approximate size of the model, in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         self.allocations().iter().sum()
     }
 }
 
 impl TextTables<'_> {
-    /// Sums of a row.
+    /// The number of sums per row.
     #[inline(always)]
     pub(super) fn row_len(&self) -> usize {
         self.firsts.len() + 1
@@ -102,7 +102,7 @@ impl TextTables<'_> {
         self.sums.len() / self.row_len()
     }
 
-    /// How many bytes a slot has.
+    /// The number of bytes in a slot.
     #[inline(always)]
     pub(super) fn slot_len(&self, slot: usize) -> u32 {
         let end = self.firsts.get(slot + 1).map_or(256, |&next| u32::from(next));

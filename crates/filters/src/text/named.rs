@@ -1,9 +1,10 @@
-//! Builds groups of what stands for keys: of the keys, or of codes, if a model of text pays.
+//! Builds groups of fingerprints from keys, or from their codes if a text model pays.
 //! ```text
 //! sample --judge--> no model: keys ----------> groups
 //!                   a model:  keys -> codes -> groups, in the bits that the model leaves
 //! ```
-//! Invariant: names ascend as keys do, and each key is counted once.
+//! The name of a key is the key itself or its code. Invariant: names ascend as keys do, and each
+//! key is counted once.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -20,35 +21,35 @@ use crate::fingerprint::demand::Demand;
 use crate::fingerprint::keys::{Pushed, WORD_BYTES};
 use core::cmp::Ordering;
 
-/// Less would tell nothing, however little a model leaves.
+/// The least bits per key, however much the model takes: fewer would be useless.
 const BITS_LEAST: f64 = 1.0;
 
-/// Builds the groups of sorted keys, or of their codes.
+/// Builds groups of fingerprints from sorted keys, or from their codes.
 pub struct NamedGroupsBuilder {
     groups: GroupsBuilder,
     coder: Option<Coder>,
 }
 
-/// What makes codes of keys.
+/// Encodes keys.
 struct Coder {
     model: Box<TextModel>,
     code: KeyCode,
-    /// The last key.
+    /// The last key pushed.
     last: Vec<u8>,
 }
 
 impl NamedGroupsBuilder {
-    /// Starts without keys, and without a model.
+    /// An empty builder, without a model.
     pub fn new(plan: GroupsPlan) -> Self {
         NamedGroupsBuilder { groups: GroupsBuilder::new(plan), coder: None }
     }
 
-    /// How the groups are made.
+    /// The plan of the groups.
     pub fn plan(&self) -> &GroupsPlan {
         self.groups.plan()
     }
 
-    /// With groups that are planned otherwise. Requires: no key was pushed.
+    /// Changes the plan of the groups. Requires: no key was pushed.
     #[must_use]
     pub(crate) fn with_plan(self, change: impl FnOnce(&mut GroupsPlan)) -> Self {
         let mut plan = *self.plan();
@@ -56,8 +57,8 @@ impl NamedGroupsBuilder {
         NamedGroupsBuilder { groups: GroupsBuilder::new(plan), ..self }
     }
 
-    /// How some `keys` keys like these are best told apart in the bits that there are.
-    /// (`Fingerprints::Spline`, the GRF paper's, has no model.)
+    /// Chooses the best representation of about `keys` keys like those of the sample, within the
+    /// plan's bits. (`Fingerprints::Spline`, the GRF paper's, has no model.)
     pub(crate) fn judge(&self, sample: &KeySample, keys: u64, asked: Asked) -> Judged {
         let GroupsPlan { fingerprints, bits_per_key, .. } = *self.plan();
         match fingerprints {
@@ -66,20 +67,19 @@ impl NamedGroupsBuilder {
         }
     }
 
-    /// With a model of this sample of some `keys` keys, if it pays where nothing but order tells
-    /// keys apart. A sample that is unlike the keys costs accuracy, never truth. Requires: no key
-    /// was pushed.
+    /// Uses a model of this sample of about `keys` keys, if it pays without hash bits. A sample
+    /// unlike the keys costs accuracy, never correctness. Requires: no key was pushed.
     #[must_use]
     pub fn with_sample(self, sample: &KeySample, keys: u64) -> Self {
-        // Points are told apart as ranges are, without hashes.
+        // Without hashes, points cost the same as ranges.
         match self.judge(sample, keys, Asked { points: 0.0 }).model {
             Some(model) => self.with_text(model, keys),
             None => self,
         }
     }
 
-    /// Takes codes of this model in place of some `keys` keys, whatever they are. What the model
-    /// takes is part of the budget. Requires: no key was pushed.
+    /// Stores codes of `model` in place of about `keys` keys, whether that pays or not. The model's
+    /// memory comes out of the budget. Requires: no key was pushed.
     #[must_use]
     pub fn with_text(self, model: TextModel, keys: u64) -> Self {
         let bits = 8.0 * model.size_bytes() as f64 / keys.max(1) as f64;
@@ -92,13 +92,13 @@ impl NamedGroupsBuilder {
         NamedGroupsBuilder { coder: Some(Coder { model: Box::new(model), code, last }), ..named }
     }
 
-    /// Divides bits between groups as questions fall, which have names, too. Requires: no key was
+    /// Divides bits among groups by `demand`, whose queries are names, too. Requires: no key was
     /// pushed.
     pub(crate) fn set_demand(&mut self, demand: Demand) {
         self.groups.set_demand(demand);
     }
 
-    /// What stands for a key.
+    /// Returns the name of a key: the key, or its code.
     pub(crate) fn name<'k>(&self, key: &'k [u8], code: &'k mut KeyCode) -> &'k [u8] {
         match &self.coder {
             None => key,
@@ -106,7 +106,7 @@ impl NamedGroupsBuilder {
         }
     }
 
-    /// Adds the next key, if it is above the one before. Requires: of at most
+    /// Adds the next key if it is above the one before. Requires: at most
     /// [`KEY_BYTES_MAX`](crate::fingerprint::keys::KEY_BYTES_MAX) bytes.
     #[inline(always)]
     pub fn push(&mut self, key: &[u8]) -> Pushed {
@@ -116,8 +116,8 @@ impl NamedGroupsBuilder {
         }
     }
 
-    /// As [`NamedGroupsBuilder::push`] of each, as long as they ascend. Gives the first one that
-    /// does not.
+    /// Adds each word as [`NamedGroupsBuilder::push`] does, while they ascend. Returns the first
+    /// word that does not.
     pub fn push_words<'w>(
         &mut self,
         words: &'w [[u8; WORD_BYTES]],
@@ -130,12 +130,12 @@ impl NamedGroupsBuilder {
         words.iter().find(is_refused)
     }
 
-    /// Counts a key that lies in the cell of the last one. Requires: there is that one.
+    /// Counts another key in the cell of the last one. Requires: a key was pushed.
     pub fn count_more(&mut self) {
         self.groups.count_more();
     }
 
-    /// The last key that is no zeros more than another one.
+    /// Returns the last key that is not another key followed by zeros. None: no key was pushed.
     #[inline]
     pub fn last(&self) -> Option<&[u8]> {
         match &self.coder {
@@ -144,19 +144,19 @@ impl NamedGroupsBuilder {
         }
     }
 
-    /// The groups of the keys pushed, and what makes codes of keys, if they are those of codes.
+    /// Returns the groups of all pushed keys, and the model if they store codes.
     pub fn finish(self) -> (Groups, Option<Box<TextModel>>) {
         (self.groups.finish(), self.coder.map(|coder| coder.model))
     }
 
-    /// The most heap bytes that building has taken so far.
+    /// The peak heap size of the build so far, in bytes.
     pub fn peak_bytes(&self) -> usize {
         self.groups.peak_bytes()
     }
 }
 
 impl Coder {
-    /// Gives the code of the next key to its group.
+    /// Adds the code of the next key to the groups.
     fn push(&mut self, key: &[u8], groups: &mut GroupsBuilder) -> Pushed {
         if groups.last().is_some() {
             match key.cmp(&self.last) {
@@ -168,7 +168,7 @@ impl Coder {
         key.clone_into(&mut self.last);
         match groups.push(self.model.encode(key, &mut self.code)) {
             Pushed::Kept | Pushed::Zeros => {}
-            // A tie: its cell is the last one's.
+            // A tie: the key shares the last one's cell.
             Pushed::Repeated => groups.count_more(),
             Pushed::Below => unreachable!("codes ascend as keys do"),
         }

@@ -1,13 +1,14 @@
-//! Where a key lies among the keys of a sample, as a number.
+//! Maps a key to a number by its rank among the keys of a sample.
 //! ```text
 //! key --model of text, or the bytes behind the common prefix--> word of 64 bits
 //! word --between which marks--> position       mark 1     mark 2 mark 3        mark 4
 //!                               0 ............... | .......... | ...|............. | ..... 2^64
-//!                               as far apart:  positions of marks
+//!                               equally spaced positions of marks
 //! ```
-//! Marks are keys that are evenly spread among all. So whatever the keys are, about as many lie in
-//! each part of the line as in any other part of its length. A host can keep a bit for each such
-//! part. Invariant: if a <= b, then position(a) <= position(b).
+//! Marks are keys at equally spaced ranks. So whatever the keys are, parts of equal length on the
+//! line hold about equally many. A host can keep a bit for each such part.
+//!
+//! Invariant: if a <= b, then position(a) <= position(b).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -16,38 +17,38 @@ use super::code::KeyCode;
 use super::model::TextModel;
 use super::sample::KeySample;
 
-/// Marks that are kept: their search stays in the nearest caches.
+/// The maximum number of marks: searching them stays in the nearest caches.
 const MARKS_MAX: usize = 1023;
-/// First bits of a word by which marks are looked up: a few marks share them, mostly.
+/// Leading bits of a word that index the marks: usually few marks share them.
 const INDEX_BITS: u32 = 10;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// A mark, and how positions grow behind it.
+/// A mark, and the slope of positions after it.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     word: u64,
-    /// Positions for each step of a word, up to the next mark.
+    /// Positions per unit of a word, up to the next mark.
     slope: f64,
 }
 
-/// An order-preserving map from keys to numbers, which spreads keys like those of a sample evenly.
+/// An order-preserving map from keys to numbers that spreads keys like those of a sample evenly.
 #[derive(Clone, Debug)]
 pub struct KeyPositions {
     model: Option<TextModel>,
-    /// What words of keys leave out, where there is no model.
+    /// The prefix that words leave out if there is no model.
     prefix: Box<[u8]>,
     words: Box<[u64]>,
-    /// How many of `words` have less than these first bits, and one behind the last.
+    /// For each value of the leading bits, how many of `words` are below it; one more for the end.
     index: Box<[u16]>,
-    /// That before each of `words`, and one behind the last.
+    /// The mark before each of `words`, and the one after the last.
     marks: Box<[Mark]>,
-    /// Positions from one mark to the next.
+    /// The distance between the positions of two marks.
     apart: u64,
 }
 
 impl KeyPositions {
-    /// Learns from a sample of some `keys` keys, and from keys that are evenly spread among all of
-    /// them. If these are unlike the keys that come, positions crowd; they keep order all the same.
+    /// Learns from a sample of about `keys` keys, and from keys at equally spaced ranks. If later
+    /// keys differ from these, positions crowd, but stay in order.
     pub fn of<'k>(
         sample: &KeySample,
         keys: u64,
@@ -78,7 +79,7 @@ impl KeyPositions {
         KeyPositions { marks: between.collect(), words, index, apart, ..named }
     }
 
-    /// Where a key lies. Takes some tens of nanoseconds, for text a few for each of its bytes.
+    /// Returns the position of a key. Takes tens of nanoseconds; for text, a few per byte.
     #[inline]
     pub fn position(&self, key: &[u8]) -> u64 {
         let word = self.word(key);
@@ -102,7 +103,7 @@ impl KeyPositions {
         }
     }
 
-    /// The bytes that it takes, about.
+    /// The approximate size, in bytes.
     pub fn size_bytes(&self) -> usize {
         let model = self.model.as_ref().map_or(0, TextModel::size_bytes);
         let index = size_of_val(&*self.index);
@@ -117,7 +118,7 @@ fn index_of(words: &[u64]) -> Box<[u16]> {
     (0..=1 << INDEX_BITS).map(lacks).collect()
 }
 
-/// The first bytes as a number, continued with zeros.
+/// Returns the first eight bytes as a number, padded with zeros.
 #[inline]
 fn first_word(bytes: &[u8]) -> u64 {
     if let Some(word) = bytes.first_chunk::<WORD_BYTES>() {

@@ -1,27 +1,27 @@
-//! A sample of keys, from which a model is learnt.
+//! A sample of keys to learn a model from.
 
 use alloc::vec::Vec;
 
 use crate::base::key_list::KeyList;
 use core::ops::Range;
 
-/// Some stretches of the keys that a filter will have: within a stretch, no key is left out.
+/// Stretches of consecutive keys, sampled from those that a filter will have.
 #[derive(Clone, Debug, Default)]
 pub struct KeySample {
     keys: KeyList,
-    /// Where each stretch ends, but for the last one.
+    /// The end of each stretch except the last.
     ends: Vec<usize>,
 }
 
-/// Bytes of a key that are kept: codes end before, and a sample of huge keys stays small.
+/// Bytes of each key that are kept: codes use no more, and a sample of huge keys stays small.
 const BYTES_OF_KEY: usize = 512;
-/// Stretches of a sample that is evenly spread, and the keys of each: as many as a group has.
+/// The stretches of an evenly spread sample, and the keys of each, as many as a group has.
 const STRETCHES: usize = 64;
 const STRETCH_KEYS: usize = 720;
 
 impl KeySample {
-    /// Of `count` keys, stretches that are spread evenly; all, if they are few. `key`: that at a
-    /// place.
+    /// Samples evenly spread stretches of `count` keys, or all keys if they are few. `key` returns
+    /// the key at an index.
     pub fn evenly<'k>(count: usize, key: impl Fn(usize) -> &'k [u8]) -> KeySample {
         let mut sample = KeySample::default();
         let apart = (count / STRETCHES).max(STRETCH_KEYS);
@@ -34,27 +34,28 @@ impl KeySample {
         sample
     }
 
-    /// Adds the next key of a stretch. Requires: above the one before.
+    /// Adds the next key of a stretch. Requires: it is above the one before.
     pub fn push(&mut self, key: &[u8]) {
         self.keys.push(&key[..key.len().min(BYTES_OF_KEY)]);
     }
 
-    /// The next key begins another stretch, wherever it lies.
+    /// Ends the stretch: the next key begins another one, anywhere.
     pub fn end_stretch(&mut self) {
         self.ends.push(self.keys.len());
     }
 
-    /// The keys of all stretches.
+    /// The number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether it has no key.
+    /// Whether the sample has no keys.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The first keys of stretches of the whole run that have about as many keys each.
+    /// Returns the first key of each stretch. These split the whole run into parts of about equal
+    /// size.
     pub(crate) fn firsts(&self) -> Vec<Vec<u8>> {
         let key = |place: usize| self.keys.get(place).to_vec();
         if self.ends.is_empty() {
@@ -68,7 +69,7 @@ impl KeySample {
         &self.keys
     }
 
-    /// The places of the keys of each stretch.
+    /// The index range of each stretch.
     pub(super) fn stretches(&self) -> impl Iterator<Item = Range<usize>> {
         let ends = self.ends.iter().copied().chain([self.keys.len()]);
         ends.scan(0, |start, end| Some(core::mem::replace(start, end)..end))

@@ -1,4 +1,4 @@
-//! Order is kept, whatever was learnt and whatever is asked; and text becomes short.
+//! Codes keep order for any model and any query, and text becomes short.
 
 use super::code::KeyCode;
 use super::decode::KeysAround;
@@ -36,8 +36,8 @@ fn users() -> Vec<Vec<u8>> {
     (0..8000).map(|i| key(i).into_bytes()).collect()
 }
 
-/// Strings on which coders stumble: empty, prefixes of each other, runs of the least and the
-/// greatest byte, at all lengths up to beyond the longest code.
+/// Strings that are hard to encode: empty, prefixes of each other, runs of the smallest and the
+/// largest byte. Their lengths go beyond the longest code.
 fn awkward() -> Vec<Vec<u8>> {
     let mut keys = vec![Vec::new()];
     for byte in [0x00, 0x01, b'0', b'a', b'e', b'u', 0xfe, 0xff] {
@@ -69,7 +69,7 @@ fn models() -> Vec<TextModel> {
         vec![vec![0xff; 9], vec![0xff; 10], vec![0xff; 400]],
     ];
     let whole = samples.iter().map(|keys| TextModel::of(&sample_of(keys), 1 << 20));
-    // Cut within a word, at its end and before the end of codes.
+    // Truncated within a word, at its end, and below the usual length.
     let cut = |(model, code_bits): (TextModel, u32)| TextModel { code_bits, ..model };
     whole.clone().chain(whole.cycle().zip([48, 64, 70, 1, 0, 128, 130, 511]).map(cut)).collect()
 }
@@ -87,7 +87,7 @@ fn codes_ascend_as_keys_do() {
     }
 }
 
-/// As `encode`, a byte at a time.
+/// Same as `encode`, one byte at a time.
 fn code_by_bytes(model: &TextModel, key: &[u8]) -> Vec<u8> {
     let (tables, mut code) = (model.tables(), KeyCode::new());
     let lead = tables.lead(key);
@@ -103,7 +103,7 @@ fn code_by_bytes(model: &TextModel, key: &[u8]) -> Vec<u8> {
     code.as_bytes().to_vec()
 }
 
-/// Files have codes of before: a code is the same for ever.
+/// Existing files contain codes, so the code of a key must never change.
 #[test]
 fn codes_are_those_of_one_byte_after_the_other() {
     let keys = awkward();
@@ -128,7 +128,7 @@ fn the_code_of_text_is_short() {
     let shared = codes
         .windows(2)
         .map(|pair| pair[0].iter().zip(&pair[1]).take_while(|(a, b)| a == b).count());
-    // Two keys of one user share eight digits of it, some 27 bits, and of neighbours in time more.
+    // Two keys of one user share its eight digits, some 27 bits; neighbours in time share more.
     let mean = shared.sum::<usize>() as f64 / codes.len() as f64;
     assert!((2.0..5.5).contains(&mean), "{mean}");
 }
@@ -193,7 +193,7 @@ fn a_model_answers_where_it_lies() {
     }
 }
 
-/// Whether all keys lie around a code as is said.
+/// Whether all keys respect the bounds around a code.
 fn lie_around(around: &KeysAround, code: &[u8], keys: &[(&Vec<u8>, Vec<u8>)]) -> bool {
     keys.iter().all(|(key, other)| {
         let is_less = other.as_slice() < code;
@@ -221,7 +221,7 @@ fn keys_lie_around_their_codes() {
     }
 }
 
-/// Strings of few letters meet often; those of any bytes are what nobody has learnt.
+/// Strings of few letters share prefixes often; strings of any bytes are unlike the sample.
 fn strings() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let near = prop::collection::vec(prop::sample::select(vec![0, 1, b'a', b'b', 254, 255]), 0..40);
     let any = prop::collection::vec(any::<u8>(), 0..40);
@@ -241,7 +241,7 @@ proptest! {
         asked.sort();
         let codes: Vec<Vec<u8>> = asked.iter().map(|key| code(&model, key)).collect();
         prop_assert!(codes.is_sorted());
-        // As they are written: equal or ascending, whatever their lengths.
+        // Compared as written: equal or ascending, whatever their lengths.
         let mut buffer = KeyCode::new();
         let codes = asked.iter().map(|key| model.encode(key, &mut buffer).to_vec());
         prop_assert!(codes.collect::<Vec<_>>().is_sorted());

@@ -1,9 +1,9 @@
-//! A model as bytes (FORMAT.md): copied out of them, or left in them.
+//! A model as bytes (FORMAT.md), copied out of an image or used in place.
 //! ```text
 //! bytes  ... | code bits | prefix | firsts, rows of slots | first row | sums | ...
 //! placed                   from..to from..to     ...                    from..to
 //! ```
-//! Invariant: what is read keeps order, whatever the bytes are.
+//! Invariant: a model that was read keeps order, whatever the bytes are.
 
 use alloc::boxed::Box;
 
@@ -12,7 +12,7 @@ use super::model::{CODE_BITS_MAX, SHARES, Sum, TextModel, TextTables};
 use crate::base::wire::{Corrupt, Reader, Writer};
 use core::ops::Range;
 
-/// A model within bytes that lie elsewhere.
+/// The positions of a model's tables within an image.
 #[derive(Clone, Debug)]
 pub struct PlacedModel {
     code_bits: u32,
@@ -25,8 +25,11 @@ pub struct PlacedModel {
 }
 
 impl PlacedModel {
-    /// The model that [`TextModel::write`] wrote. An error: none was, or it would not keep order.
-    /// Its places count from where the reader began.
+    /// Reads the model that [`TextModel::write`] wrote. Positions count from the start of the
+    /// reader's bytes.
+    ///
+    /// # Errors
+    /// The bytes are no model, or one that would not keep order.
     pub fn read(input: &mut Reader<'_>) -> Result<PlacedModel, Corrupt> {
         let code_bits = input.varint()?;
         if code_bits > u64::from(CODE_BITS_MAX) {
@@ -53,7 +56,7 @@ impl PlacedModel {
         Ok(model)
     }
 
-    /// Its tables. Requires: the bytes that it was read of.
+    /// Returns the tables. Requires: the bytes that it was read from.
     #[inline(always)]
     pub fn of<'b>(&'b self, bytes: &'b [u8]) -> TextTables<'b> {
         TextTables {
@@ -68,14 +71,14 @@ impl PlacedModel {
     }
 }
 
-/// Where the next `count` bytes are.
+/// Skips `count` bytes and returns their range.
 fn placed(input: &mut Reader<'_>, count: usize) -> Result<Range<usize>, Corrupt> {
     input.bytes(count)?;
     Ok(input.at() - count..input.at())
 }
 
 impl TextModel {
-    /// Appends what [`PlacedModel::read`] needs.
+    /// Appends the bytes that [`PlacedModel::read`] reads.
     pub fn write(&self, out: &mut Writer) {
         out.varint(u64::from(self.code_bits));
         out.string(&self.prefix);
@@ -87,7 +90,7 @@ impl TextModel {
         out.bytes(self.sums.as_flattened());
     }
 
-    /// As [`PlacedModel::read`], a copy.
+    /// Same as [`PlacedModel::read`], but copies the tables.
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<TextModel, Corrupt> {
         let placed = PlacedModel::read(input)?;
         let TextTables { code_bits, prefix, firsts, row_of, first_row, sums, .. } =
@@ -99,7 +102,7 @@ impl TextModel {
 }
 
 impl TextTables<'_> {
-    /// Whether every byte has a width above zero in every row, and every row is there.
+    /// Whether every byte has a width above zero in every row, and no row number is out of range.
     fn is_sound(&self) -> bool {
         let rows = self.row_of.iter().chain([&self.first_row]);
         let number = |sum: &Sum| u32::from(u16::from_le_bytes(*sum));

@@ -73,7 +73,7 @@ fn figure_7_a_code_follows_its_run_through_every_shape() {
     }
 }
 
-#[test] // DESIGN 2: entries of flushes later than a version meet no run of it.
+#[test] // Entries of flushes later than a version meet no run of it.
 fn entries_newer_than_a_version_meet_none_of_its_runs() {
     let shape = Shape { levels: vec![vec![span(9, 10)], vec![span(0, 9)]] };
     assert_eq!(run_of(&shape, 10), []);

@@ -1,9 +1,9 @@
-//! What the examples that measure share: their command line, random numbers, and the time.
+//! What the measuring examples share: command line, random numbers, and the time.
 //! ```text
-//! --keys 1000 --file x    pairs of a name and a value --> `take`, which knows them
-//! --help                  the usage, and the end
+//! --keys 1000 --file x    pairs of a name and a value --> `take`, which interprets them
+//! --help                  prints the usage and exits
 //! ```
-//! Invariant: a word that is not understood ends the program with status 2 and the usage.
+//! Invariant: an unknown argument ends the program with status 2 and the usage.
 
 #![allow(dead_code, reason = "each example uses what it needs")]
 
@@ -11,8 +11,8 @@ use rustix::time::{ClockId, clock_gettime};
 use trommel_filters::FilterKind;
 use trommel_guards::kinds;
 
-/// Hands the words of the command line to `take`, in pairs. None: there is no such name, or it has
-/// no such value.
+/// Passes the arguments to `take` in pairs of name and value. It returns None for an unknown name
+/// or an invalid value.
 pub(crate) fn read_arguments(usage: &str, mut take: impl FnMut(&str, &str) -> Option<()>) {
     let mut words = std::env::args().skip(1);
     while let Some(name) = words.next() {
@@ -28,30 +28,30 @@ pub(crate) fn read_arguments(usage: &str, mut take: impl FnMut(&str, &str) -> Op
     }
 }
 
-/// Puts a value in the place of the usual one. None: it is none of that type.
+/// Replaces a default by a parsed value. None: the value does not parse.
 pub(crate) fn set<T: std::str::FromStr>(place: &mut T, value: &str) -> Option<()> {
     *place = value.parse().ok()?;
     Some(())
 }
 
-/// Puts a text in the place of none.
+/// Sets an optional text.
 pub(crate) fn set_text(place: &mut Option<String>, value: &str) -> Option<()> {
     *place = Some(value.to_owned());
     Some(())
 }
 
-/// The filters of these names, with commas between. None: there is no such filter.
+/// Returns the filters with these names, separated by commas. None: there is no such filter.
 pub(crate) fn kinds(names: &str) -> Option<Vec<&'static dyn FilterKind>> {
     let kind = |name| kinds::TABLE_FILTERS.into_iter().find(|kind| kind.name() == name);
     names.split(',').map(kind).collect()
 }
 
-/// The names of all filters.
+/// Returns the names of all filters.
 pub(crate) fn all_names() -> String {
     kinds::TABLE_FILTERS.map(FilterKind::name).join(",")
 }
 
-/// A generator: splitmix64.
+/// A pseudorandom generator: SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -62,14 +62,14 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// In [0, 1).
+    /// Returns a number in [0, 1).
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
-/// Nanoseconds that this thread has had a processor: what else runs does not count. (The kernel's
-/// own sum, in /proc, is brought up to date only some hundred times a second.)
+/// Returns the CPU time of this thread in nanoseconds, so other processes do not count. (The kernel
+/// updates its sums in /proc only some hundred times a second.)
 pub(crate) fn now_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

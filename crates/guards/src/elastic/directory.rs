@@ -1,11 +1,11 @@
-//! Where the sub-filters of a filter are, so that each can be read alone.
+//! The directory of a filter's sub-filters, by which each can be read alone.
 //! ```text
 //! | sub-filter 0 | ... | sub-filter n-1 | checksum of each sub-filter: 8 bytes |
 //! | bytes of a sub-filter | keys | probes | checksum | kind | version | n |
 //!             8              8       4         4        2        1      1
 //! ```
-//! Invariant: the holder of a directory has checked its checksum, and that sub-filters and
-//! directory are as long as the image.
+//! Invariant: whoever has a directory has verified its checksum, and that sub-filters and directory
+//! have the length of the image.
 
 use std::ops::Range;
 
@@ -15,36 +15,39 @@ use trommel_filters::{Corrupt, Reader, Signature, SubFilter, SubFilterDirectory,
 use super::sub_filter::{ElasticSubFilter, PROBES_MAX, rate};
 
 pub(super) const SUB_FILTERS_MAX: u8 = 32;
-/// The number that names the kind in files.
+/// The number that identifies the kind in files.
 pub(super) const TAG: u16 = 17;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
-/// What follows the checksums of sub-filters.
+/// Bytes between the checksums of sub-filters and the directory's own checksum.
 const NUMBERS_BYTES: usize = 8 + 8 + 4;
 const OWN_CHECKSUM_BYTES: usize = 4;
 const TRAILER_BYTES: usize = 2 + 1 + 1;
 const FIXED_BYTES: usize = NUMBERS_BYTES + OWN_CHECKSUM_BYTES + TRAILER_BYTES;
 
-/// Where the sub-filters of a filter are, and how they are asked.
+/// The layout of a filter's sub-filters, and how to probe them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElasticDirectory {
-    /// One for each sub-filter.
+    /// The checksum of each sub-filter.
     pub(super) checksums: Box<[u64]>,
-    /// The length of each of them.
+    /// The length of each sub-filter, in bytes.
     pub(super) sub_filter_bytes: u64,
-    /// Distinct keys of the table.
+    /// The number of distinct keys in the table.
     pub(super) keys: u64,
-    /// Bits that are looked at in a sub-filter.
+    /// Probes per sub-filter.
     pub(super) probes: u8,
 }
 
 impl ElasticDirectory {
-    /// As many bytes at an image's end hold any directory.
+    /// The maximum size of a directory in bytes.
     pub const SIZE_MAX: usize = SUB_FILTERS_MAX as usize * CHECKSUM_BYTES + FIXED_BYTES;
 
-    /// Reads it off the end of an image. `tail`: the image's last bytes, at least
-    /// [`SIZE_MAX`](Self::SIZE_MAX) of them, or all. A place of damage counts from the start of
-    /// `tail`.
+    /// Reads the directory at the end of an image. `tail`: the image's last
+    /// [`SIZE_MAX`](Self::SIZE_MAX) bytes or more, or the whole image.
+    ///
+    /// # Errors
+    /// The directory is damaged or belongs to another kind, or `image_bytes` is wrong. Positions
+    /// count from the start of `tail`.
     pub fn read(tail: &[u8], image_bytes: u64) -> Result<Self, Corrupt> {
         let too_short = Corrupt { at: 0, what: "a directory of units" };
         let trailer_at = tail.len().checked_sub(TRAILER_BYTES).ok_or(too_short.clone())?;
@@ -73,7 +76,7 @@ impl ElasticDirectory {
         Ok(ElasticDirectory { checksums, sub_filter_bytes, keys, probes })
     }
 
-    /// The image: sub-filters first, then the directory.
+    /// Returns the image: sub-filters, then the directory.
     pub(super) fn encode_into(&self, sub_filters: Vec<u8>) -> Vec<u8> {
         let mut out = Writer::new();
         self.checksums.iter().for_each(|sum| out.u64(*sum));
@@ -87,7 +90,7 @@ impl ElasticDirectory {
         image
     }
 
-    /// How many distinct keys the table has.
+    /// The number of distinct keys in the table.
     pub fn key_count(&self) -> u64 {
         self.keys
     }
@@ -102,7 +105,7 @@ impl SubFilterDirectory for ElasticDirectory {
         self.sub_filter_bytes
     }
 
-    /// What theory promises.
+    /// The theoretical rate.
     fn part_rate(&self) -> f64 {
         if self.keys == 0 {
             return 0.0;
@@ -136,7 +139,7 @@ fn signature(sub_filters: u8) -> Signature {
     Signature { tag: TAG, version: VERSION, parameter: sub_filters }
 }
 
-/// The number of sub-filters.
+/// Returns the number of sub-filters.
 fn read_trailer(bytes: &[u8], at: usize) -> Result<u8, Corrupt> {
     let wrong = |offset: usize, what| Err(Corrupt { at: at + offset, what });
     let Signature { tag, version, parameter: sub_filters } =
@@ -154,7 +157,7 @@ fn read_trailer(bytes: &[u8], at: usize) -> Result<u8, Corrupt> {
     }
 }
 
-/// The checksum of a directory's bytes before it and of the trailer behind it.
+/// The checksum of the directory's bytes before it and of the trailer behind it.
 fn own_checksum(bytes: &[u8], sub_filters: u8) -> u32 {
     checksum(&[bytes, &signature(sub_filters).encode()].concat()) as u32
 }

@@ -1,7 +1,7 @@
-//! The kind `elastic`, as the store knows it: sub-filters on disk, and the policy that decides
-//! which of them are in memory.
+//! The kind `elastic` for the store: sub-filters on disk, and the policy that decides which of them
+//! are in memory.
 //!
-//! Invariant: the store asks through the traits alone.
+//! Invariant: the store uses it through traits only.
 
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, FilterTuning,
@@ -12,27 +12,27 @@ use trommel_filters::{
 use super::directory::TAG;
 use super::{Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy};
 
-/// `elastic`: ElasticBF, several small Bloom filters, of which the store keeps as many in memory as
-/// are worth it.
+/// `elastic`: ElasticBF, several small Bloom filters per table. The store keeps those in memory
+/// that are worth it.
 pub const ELASTIC: &dyn FilterKind = &ElasticKind;
 
 struct ElasticKind;
 
-/// How `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each
-/// of their keys. Each table has more than that on disk, in sub-filters, and as many of them in
-/// memory as gets for it are worth.
+/// How `elastic` divides its memory. `bits_per_key` is the memory budget of all tables, per key.
+/// Each table has more than that on disk, in sub-filters. It has as many of them in memory as are
+/// worth it for its gets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElasticOptions {
-    /// Sub-filters of a table on disk, 1 to 32. More: hot tables can have fewer needless reads,
+    /// Sub-filters per table on disk, 1 to 32. More: hot tables can have fewer needless reads;
     /// tables take longer to write.
     pub units: u8,
-    /// Bits per key of one sub-filter. None: such that a table of medium heat has three. Less:
-    /// finer steps, more cache lines for a probe. Best are multiples of 1.44.
+    /// Bits per key of one sub-filter. None: so many that a table of average heat has three. Less:
+    /// finer steps, more cache lines per probe. Multiples of 1.44 are best.
     pub unit_bits_per_key: Option<f64>,
-    /// A table that was not asked for during so many counted gets may lose a sub-filter. None: as
-    /// many as there are tables.
+    /// A table that was not accessed during this many counted gets may lose a sub-filter. None: as
+    /// many gets as there are tables.
     pub life_time: Option<u64>,
-    /// One get in so many is counted. More: gets cost less, sub-filters follow later.
+    /// One get in this many is counted. More: gets cost less, sub-filters adapt later.
     pub sample_gets: u32,
 }
 
@@ -103,8 +103,7 @@ const OPTIONS: &[TuningOption] = &[
     },
 ];
 
-/// How many sub-filters share the bits of one filter, 1 to 32. None: as many as is usual, at most
-/// 8.
+/// The number of sub-filters that share a filter's bits, 1 to 32. None: the default, at most 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElasticUnits(pub Option<u8>);
 

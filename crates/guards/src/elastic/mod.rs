@@ -1,4 +1,4 @@
-//! ElasticBF: several small Bloom filters of the same keys, each of which can be read alone.
+//! ElasticBF: several small Bloom filters over the same keys, each of which can be loaded alone.
 //! ```text
 //! bytes   | sub-filter 0 | ... | sub-filter n-1 | directory | kind u16 | version u8 | n u8 |
 //!
@@ -6,13 +6,13 @@
 //!              └──────────no───────────┴─────────no───────────────────────> no
 //! ```
 //! All sub-filters (*filter units* in the paper) of a table are built once, with independent hash
-//! functions. How many of them are in memory is decided later for each table, by how often it is
-//! asked (`ElasticPolicy`). Together, sub-filters have the rate of one filter of all their bits
-//! (the paper's separability). The filter thus gains or loses bits a sub-filter at a time, without
-//! being rebuilt.
+//! functions. How many of them are in memory is decided later for each table, by its access
+//! frequency (`ElasticPolicy`). Together, sub-filters have the false positive rate of one filter
+//! with all their bits (the paper's separability). So the filter gains or loses bits one sub-filter
+//! at a time, without being rebuilt.
 //!
 //! Invariant: the bits of every key are set in every sub-filter, so any sub-filters may be left
-//! out. No keys: sub-filters of no bytes, which say no.
+//! out. Without keys, sub-filters have no bytes and say "no".
 
 mod directory;
 mod kind;
@@ -32,12 +32,12 @@ use trommel_filters::{
 use directory::SUB_FILTERS_MAX;
 use sub_filter::{best_probes, build_sub_filter, sub_filter_bytes_for};
 
-/// The default number of sub-filters is at most the last of these. It is at least the first while
-/// each sub-filter can have a bit and a half.
+/// The default number of sub-filters is at most the end of this range. It is at least the start,
+/// while each sub-filter can have a bit and a half per key.
 const SUB_FILTERS_USUAL: std::ops::RangeInclusive<u8> = 4..=8;
 
-/// The best number of sub-filters for a filter of so many bits per key. In a sub-filter of a bit
-/// and a half, one probe per key sets half of the bits. No Bloom filter makes more of a bit.
+/// The default number of sub-filters for `bits_per_key`. In a sub-filter of a bit and a half per
+/// key, one probe per key sets half of the bits. This is the optimum for Bloom filters.
 fn usual_sub_filters(bits_per_key: f64) -> u8 {
     let halving = (bits_per_key * std::f64::consts::LN_2).round() as u8;
     if halving < *SUB_FILTERS_USUAL.start() {
@@ -47,13 +47,13 @@ fn usual_sub_filters(bits_per_key: f64) -> u8 {
     SUB_FILTERS_USUAL.min_by(better).expect("there is a usual number of sub-filters")
 }
 
-/// The rate of so many sub-filters that share these bits.
+/// Returns the false positive rate of `sub_filters` sub-filters that share these bits.
 fn rate_of(bits_per_key: f64, sub_filters: u8) -> f64 {
     let each = bits_per_key / f64::from(sub_filters);
     sub_filter::rate(each, best_probes(each)).powi(i32::from(sub_filters))
 }
 
-/// Collects the hashes of a table's keys, then makes all sub-filters.
+/// Collects the hashes of a table's keys and builds all sub-filters.
 #[derive(Clone, Debug)]
 pub struct ElasticBuilder {
     hashes: Vec<u64>,
@@ -62,8 +62,11 @@ pub struct ElasticBuilder {
 }
 
 impl ElasticBuilder {
-    /// No key yet. `bits_per_key` is what all sub-filters take together; None: as many sub-filters
-    /// as is usual, at most 8. Requires: a number of bits; from one to 32 sub-filters.
+    /// An empty builder. `bits_per_key` is the size of all sub-filters together. `sub_filters`: 1
+    /// to 32; None: the default, at most 8.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number, or `sub_filters` is out of range.
     pub fn new(bits_per_key: f64, sub_filters: Option<u8>) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         let bits_per_key = bits_per_key.clamp(0.5, 64.0 * f64::from(SUB_FILTERS_MAX));
@@ -73,7 +76,7 @@ impl ElasticBuilder {
         ElasticBuilder { hashes: Vec::new(), sub_filter_bits_per_key, sub_filters }
     }
 
-    /// The false positive rate that theory promises for so many of these sub-filters, over many
+    /// Returns the theoretical false positive rate of `sub_filters` of these sub-filters, over many
     /// keys.
     pub fn expected_rate(&self, sub_filters: u8) -> f64 {
         let probes = best_probes(self.sub_filter_bits_per_key);
@@ -82,7 +85,7 @@ impl ElasticBuilder {
 }
 
 impl TableFilterBuilder for ElasticBuilder {
-    /// Never fails: the order of keys does not matter here.
+    /// Adds a key. Never fails: the order of keys does not matter.
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         let hash = hash_key(key, HashUse::Table);
@@ -114,7 +117,7 @@ impl TableFilterBuilder for ElasticBuilder {
     }
 }
 
-/// All sub-filters of a filter over checked bytes, every one of them asked.
+/// An ElasticBF over checked bytes, with all sub-filters in use.
 #[derive(Clone, Debug)]
 pub struct Elastic<B> {
     bytes: B,
@@ -122,15 +125,18 @@ pub struct Elastic<B> {
 }
 
 impl<B: AsRef<[u8]>> Elastic<B> {
-    /// Checks bytes that [`ElasticBuilder::finish`] made: the directory and the lengths, not the
-    /// checksums of sub-filters.
+    /// Checks bytes that [`ElasticBuilder`] made: the directory and the lengths, not the checksums
+    /// of sub-filters.
+    ///
+    /// # Errors
+    /// The directory is damaged or belongs to another kind, or the length is wrong.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let directory = ElasticDirectory::read(image, image.len() as u64)?;
         Ok(Elastic { bytes, directory })
     }
 
-    /// Where its sub-filters are.
+    /// The directory of its sub-filters.
     pub fn directory(&self) -> &ElasticDirectory {
         &self.directory
     }

@@ -1,27 +1,27 @@
-//! Which sub-filters of which tables are in memory: ElasticBF's multi-queue.
+//! Decides which sub-filters of which tables are in memory: ElasticBF's multi-queue.
 //! ```text
-//!      least recently asked             most recently asked
+//!      least recently accessed          most recently accessed
 //! Q_m  [table] [table]                                         m sub-filters each
 //! ...                                       ^
-//! Q_1  [table] [table] [table] [table]      | one more, if the expected needless reads fall
-//! Q_0  [table]                              v one less, if expired: not asked for a lifetime
+//! Q_1  [table] [table] [table] [table]      | one more, if that lowers the expected needless reads
+//! Q_0  [table]                              v one less, if expired: not accessed for a lifetime
 //! ```
-//! Time counts questions, not seconds: the same questions give the same sub-filters. Nothing here
+//! Time counts queries, not seconds, so the same queries give the same sub-filters. Nothing here
 //! reads a file: the caller is told what to load and what to drop.
 //!
-//! Invariants: Q_i has the tables with exactly i sub-filters. A table that is given a sub-filter
-//! takes it from free memory, or from expired tables. Those are searched from Q_m to Q_1, in each
-//! queue from the least recently asked. The sub-filter moves only if the expected number of
-//! needless reads falls: the sum over tables of frequency times false positive rate.
+//! Invariants: Q_i has the tables with exactly i sub-filters. A table that gains a sub-filter takes
+//! its memory from free memory or from expired tables. These are searched from Q_m to Q_1, each
+//! queue from the least recently accessed table on. The sub-filter moves only if this lowers the
+//! expected number of needless reads: the sum over tables of frequency times false positive rate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use trommel_filters::{Adjustment, SubFilterPolicy, TableSubFilters};
 
-/// After so many lifetimes all frequencies are halved, so that what was hot once does not stay so.
+/// All frequencies are halved after this many lifetimes, so that tables do not stay hot forever.
 const LIFETIMES_TO_HALVE: u64 = 64;
-/// Expired tables that are looked at for one adjustment.
+/// The maximum number of expired tables to consider for one adjustment.
 const VICTIMS_MAX: usize = 64;
 const LIFETIME_LEAST: u64 = 16;
 
@@ -30,32 +30,31 @@ struct Tracked {
     loaded: u8,
     frequency: f64,
     expires: u64,
-    /// Its place in its queue.
+    /// Its position in its queue.
     stamp: u64,
 }
 
 impl Tracked {
-    /// Needless reads that are expected with so many sub-filters.
+    /// The needless reads expected with `sub_filters` sub-filters.
     fn needless_reads(&self, sub_filters: u8) -> f64 {
         self.frequency * self.of.sub_filter_rate.powi(i32::from(sub_filters))
     }
 
-    /// By how much they fall with one sub-filter more.
+    /// How many needless reads one more sub-filter saves.
     fn gain(&self) -> f64 {
         self.needless_reads(self.loaded) - self.needless_reads(self.loaded + 1)
     }
 
-    /// By how much they grow with one sub-filter less. Requires: it has one.
+    /// How many needless reads are added with one sub-filter less. Requires: it has one.
     fn loss(&self) -> f64 {
         self.needless_reads(self.loaded - 1) - self.needless_reads(self.loaded)
     }
 }
 
-/// Decides how many sub-filters of each table are in memory. Tables have numbers, which are the
-/// caller's.
+/// Decides how many sub-filters of each table are in memory. The caller numbers the tables.
 #[derive(Default)]
 pub struct ElasticPolicy {
-    /// None: as many questions as there are tables.
+    /// None: as many queries as there are tables.
     life_time: Option<u64>,
     budget_bytes: u64,
     loaded_bytes: u64,
@@ -63,19 +62,19 @@ pub struct ElasticPolicy {
     halve_at: u64,
     stamp: u64,
     tables: HashMap<u64, Tracked>,
-    /// Q_0 to Q_m: tables by the stamp of when they were asked last.
+    /// Q_0 to Q_m: tables by the time stamp of their last access.
     queues: Vec<BTreeMap<u64, u64>>,
 }
 
 impl ElasticPolicy {
-    /// No table yet, and no memory. `life_time`: after so many questions a table that none of them
-    /// was for is expired; None: as many as there are tables. The paper finds that the order of
-    /// magnitude alone matters.
+    /// A policy without tables and without a memory budget. `life_time`: a table without an access
+    /// during this many queries is expired; None: as many as there are tables. The paper finds that
+    /// only the order of magnitude matters.
     pub fn new(life_time: Option<u64>) -> Self {
         ElasticPolicy { life_time, ..ElasticPolicy::default() }
     }
 
-    /// Ends with a table: its sub-filters are not in memory any more.
+    /// Removes a table, whose sub-filters are no longer in memory.
     pub fn remove(&mut self, table: u64) {
         if let Some(gone) = self.tables.remove(&table) {
             self.queues[usize::from(gone.loaded)].remove(&gone.stamp);
@@ -83,12 +82,12 @@ impl ElasticPolicy {
         }
     }
 
-    /// How many sub-filters of a table are in memory. None: there is no such table.
+    /// The number of a table's sub-filters in memory. None: there is no such table.
     pub fn units(&self, table: u64) -> Option<u8> {
         self.tables.get(&table).map(|tracked| tracked.loaded)
     }
 
-    /// The sum of a number of all tables, in one order: the same on every machine.
+    /// Sums a number over all tables, in a fixed order: the same on every machine.
     fn sum(&self, number: impl Fn(&Tracked) -> f64) -> f64 {
         let mut numbers: Vec<f64> = self.tables.values().map(number).collect();
         numbers.sort_unstable_by(f64::total_cmp);
@@ -100,9 +99,8 @@ impl ElasticPolicy {
         self.life_time.unwrap_or(tables.max(LIFETIME_LEAST))
     }
 
-    /// A table with a sub-filter to give up, in the order of a heap: what spares least for its
-    /// bytes is the greatest. (What a sub-filter spares is not negative: such numbers are in the
-    /// order of their bits.)
+    /// Returns a table with a sub-filter to drop, as an element of a heap: the greatest saves least
+    /// per byte. (Savings are not negative, and such numbers sort like their bits.)
     fn to_give_up(&self, table: u64) -> Option<Reverse<(u64, u64)>> {
         let tracked = &self.tables[&table];
         let gives_room = tracked.loaded > 0 && tracked.of.sub_filter_bytes > 0;
@@ -110,7 +108,8 @@ impl ElasticPolicy {
         gives_room.then(|| Reverse((loss_per_byte().to_bits(), table)))
     }
 
-    /// Expired tables with a sub-filter, from Q_m to Q_1, in each the least recently asked first.
+    /// Returns expired tables with a sub-filter, from Q_m to Q_1, each queue from the least
+    /// recently accessed on.
     fn expired(&self) -> impl Iterator<Item = (u64, &Tracked)> {
         let queues = self.queues.iter().skip(1).rev();
         queues.flat_map(|queue| {
@@ -127,8 +126,8 @@ impl ElasticPolicy {
         self.enqueue(table, sub_filters);
     }
 
-    /// Puts a table at the recent end of a queue; it expires a lifetime from now. Requires: the
-    /// table is there.
+    /// Moves a table to the recent end of a queue; it expires a lifetime from now. Requires: the
+    /// table exists.
     fn enqueue(&mut self, table: u64, sub_filters: u8) {
         let expires = self.now.saturating_add(self.life_time());
         self.stamp += 1;
@@ -145,24 +144,24 @@ impl ElasticPolicy {
 }
 
 impl SubFilterPolicy for ElasticPolicy {
-    /// Sets the memory that all sub-filters may take together. If it is less than they take, see
+    /// Sets the memory budget of all sub-filters. If they exceed it, call
     /// [`shrink`](SubFilterPolicy::shrink).
     fn set_budget_bytes(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
     }
 
-    /// The memory that all sub-filters may take together.
+    /// The memory budget of all sub-filters.
     fn budget_bytes(&self) -> u64 {
         self.budget_bytes
     }
 
-    /// The memory that they take.
+    /// The memory of the loaded sub-filters.
     fn loaded_bytes(&self) -> u64 {
         self.loaded_bytes
     }
 
-    /// Begins with a table of which so many sub-filters are in memory. One that is there already
-    /// stays as it is.
+    /// Adds a table with `loaded` sub-filters in memory. A table that exists already stays as it
+    /// is.
     fn insert(&mut self, table: u64, of: TableSubFilters, loaded: u8) {
         assert!(loaded <= of.count, "{loaded} of {} sub-filters", of.count);
         if self.tables.contains_key(&table) {
@@ -174,7 +173,7 @@ impl SubFilterPolicy for ElasticPolicy {
         self.enqueue(table, loaded);
     }
 
-    /// Keeps the tables that `stays` names, and gives the others.
+    /// Removes the tables for which `stays` is false, and returns them.
     fn retain(&mut self, stays: &dyn Fn(u64) -> bool) -> Vec<u64> {
         let mut gone: Vec<u64> =
             self.tables.keys().copied().filter(|table| !stays(*table)).collect();
@@ -183,8 +182,8 @@ impl SubFilterPolicy for ElasticPolicy {
         gone
     }
 
-    /// A sub-filter of a table cannot be had: it has one less to offer. Requires: not all of them
-    /// are in memory.
+    /// Records that one of a table's sub-filters is unavailable. Requires: not all of them are in
+    /// memory.
     fn lose_one(&mut self, table: u64) {
         if let Some(tracked) = self.tables.get_mut(&table) {
             assert!(tracked.loaded < tracked.of.count, "a sub-filter in memory cannot be lost");
@@ -192,23 +191,22 @@ impl SubFilterPolicy for ElasticPolicy {
         }
     }
 
-    /// The tables of each queue, from Q_0 on, least recently asked first.
+    /// Returns the tables of each queue, from Q_0 on, least recently accessed first.
     fn queues(&self) -> Vec<Vec<u64>> {
         self.queues.iter().map(|queue| queue.values().copied().collect()).collect()
     }
 
-    /// Needless reads that are expected of the questions that are counted, with the sub-filters
-    /// that are in memory.
+    /// The needless reads expected for the counted queries, with the sub-filters in memory.
     fn expected_needless_reads(&self) -> f64 {
         self.sum(|table| table.needless_reads(table.loaded))
     }
 
-    /// How many questions are counted, after halvings.
+    /// The number of counted queries, after halvings.
     fn counted_questions(&self) -> f64 {
         self.sum(|table| table.frequency)
     }
 
-    /// Time goes on by one question to the store.
+    /// Advances time by one query of the store.
     fn tick(&mut self) {
         self.now += 1;
         if self.now >= self.halve_at {
@@ -220,7 +218,8 @@ impl SubFilterPolicy for ElasticPolicy {
         }
     }
 
-    /// The question was for a table, which has nothing for it: its filter alone can spare the read.
+    /// Counts a query of a table that had no entry for it: only its filter could have saved the
+    /// read.
     fn asked(&mut self, table: u64) {
         let Some(tracked) = self.tables.get_mut(&table) else { return };
         tracked.frequency += 1.0;
@@ -228,16 +227,16 @@ impl SubFilterPolicy for ElasticPolicy {
         self.enqueue(table, loaded);
     }
 
-    /// What one sub-filter more of a table would spare for each byte of it. 0: it has none to
-    /// offer.
+    /// The needless reads that one more sub-filter of a table would save per byte. 0: none is
+    /// available.
     fn worth(&self, table: u64) -> f64 {
         let Some(tracked) = self.tables.get(&table) else { return 0.0 };
         let none_left = tracked.loaded >= tracked.of.count;
         if none_left { 0.0 } else { tracked.gain() / tracked.of.sub_filter_bytes.max(1) as f64 }
     }
 
-    /// Whether a table should have one sub-filter more, and at whose cost. None: it has all, there
-    /// is not enough to take from expired tables, or needless reads would not become less.
+    /// Proposes that a table gains a sub-filter, and which tables lose one for it. None: it has all
+    /// of them, expired tables have too little to give, or needless reads would not decrease.
     fn adjustment(&self, table: u64) -> Option<Adjustment> {
         let wanting = self.tables.get(&table)?;
         if wanting.loaded >= wanting.of.count {
@@ -259,7 +258,7 @@ impl SubFilterPolicy for ElasticPolicy {
         (missing == 0 && wanting.gain() > loss).then_some(Adjustment { load: table, drop })
     }
 
-    /// Makes an adjustment. Requires: nothing has changed since it was found.
+    /// Makes an adjustment. Requires: nothing has changed since it was proposed.
     fn apply(&mut self, adjustment: &Adjustment) {
         for victim in &adjustment.drop {
             let sub_filters = self.units(*victim).expect("tables stay while an adjustment is made");
@@ -270,8 +269,8 @@ impl SubFilterPolicy for ElasticPolicy {
         self.set_sub_filters(adjustment.load, sub_filters + 1);
     }
 
-    /// Gives up sub-filters until the others fit into memory: always the one that spares least for
-    /// its bytes. The tables that have one sub-filter less now, one of them perhaps more than once.
+    /// Drops sub-filters until the others fit into the budget: always the one that saves least per
+    /// byte. Returns a table for each sub-filter dropped; a table may occur several times.
     fn shrink(&mut self) -> Vec<u64> {
         let mut dropped = Vec::new();
         if self.loaded_bytes <= self.budget_bytes {
@@ -294,12 +293,12 @@ impl SubFilterPolicy for ElasticPolicy {
 mod tests {
     use super::*;
 
-    /// Sub-filters of 100 bytes that halve the rate, `sub_filters` of them to be had.
+    /// Sub-filters of 100 bytes that halve the rate, `sub_filters` of them available.
     fn of(sub_filters: u8) -> TableSubFilters {
         TableSubFilters { sub_filter_bytes: 100, sub_filter_rate: 0.5, count: sub_filters }
     }
 
-    /// Tables 0, 1, 2, … with so many sub-filters in memory, nothing free.
+    /// Tables 0, 1, 2, … with these numbers of sub-filters in memory, and no free memory.
     fn full(life_time: u64, loaded: &[u8]) -> ElasticPolicy {
         let mut policy = ElasticPolicy::new(Some(life_time));
         for (table, &loaded) in (0..).zip(loaded) {
@@ -354,11 +353,11 @@ mod tests {
         ask(&mut policy, 4, 5);
         ask(&mut policy, 0, 1);
         ask(&mut policy, 4, 6);
-        // 2 is expired; 0, asked five questions ago, is not, and is the recent end of its queue.
+        // 2 is expired. 0, accessed five queries ago, is not, and is at the recent end of its
+        // queue.
         assert_eq!(policy.adjustment(4).expect("2 gives").drop, [2]);
         policy.apply(&Adjustment { load: 4, drop: vec![2] });
-        // A table that was downgraded has a lifetime before it: 3 is next, which was in Q_2 before
-        // 2 came there.
+        // A downgraded table has a new lifetime. Next is 3, which was in Q_2 before 2 came there.
         assert_eq!(policy.adjustment(4).expect("3 gives").drop, [3]);
         policy.apply(&Adjustment { load: 4, drop: vec![3] });
         assert_eq!(policy.adjustment(4).expect("1 gives").drop, [1]);
@@ -374,8 +373,8 @@ mod tests {
         let mut policy = full(10, &[1, 1]);
         ask(&mut policy, 1, 100);
         ask(&mut policy, 0, 11);
-        // 1 is expired, but was asked so often that its sub-filter spares more reads than a second
-        // one of 0.
+        // 1 is expired, but was accessed so often that its sub-filter saves more than a second one
+        // of 0 would.
         assert_eq!(policy.adjustment(0), None);
         ask(&mut policy, 0, 189);
         assert_eq!(
@@ -430,8 +429,8 @@ mod tests {
         ask(&mut policy, 1, 100);
         ask(&mut policy, 2, 10);
         policy.set_budget_bytes(300);
-        // The last sub-filters of 0 spare 3/16, 3/8, 3/4 and 3/2 reads, those of 1 spare 25 and
-        // more, that of 2 spares 5.
+        // The last sub-filters of 0 save 3/16, 3/8, 3/4 and 3/2 reads, those of 1 save 25 and more,
+        // that of 2 saves 5.
         assert_eq!(policy.shrink(), [0, 0, 0, 0]);
         assert_eq!((policy.loaded_bytes(), policy.shrink()), (300, vec![]));
         policy.set_budget_bytes(0);
@@ -472,9 +471,9 @@ mod tests {
         assert_eq!(policy.units(1), Some(2), "a table that is there stays as it is");
     }
 
-    /// Zipf's law over 200 tables, against equal shares of the same memory. The best division of
-    /// bits, with any number of them, would leave 46 of 100 needless reads. That is the ratio of
-    /// the frequencies' geometric mean to their mean.
+    /// Zipf's law over 200 tables, against equal shares of the same memory. The best division, with
+    /// any fractions of bits, would leave 46 of 100 needless reads. That is the ratio of the
+    /// frequencies' geometric mean to their mean.
     #[test]
     fn skewed_questions_settle_well_below_equal_shares() {
         let tables = 200u64;
@@ -508,7 +507,7 @@ mod tests {
         assert_eq!(sizes.iter().sum::<usize>(), 200);
     }
 
-    #[test] // Times beyond all questions overflowed.
+    #[test] // Large lifetimes once overflowed.
     fn a_lifetime_without_end_expires_nobody() {
         let mut policy = full(u64::MAX, &[2, 0, 1]);
         ask(&mut policy, 0, 50);

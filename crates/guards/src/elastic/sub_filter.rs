@@ -1,11 +1,11 @@
-//! One sub-filter: a small Bloom filter with hash functions of its own.
+//! A sub-filter: a small Bloom filter with its own hash functions.
 //! ```text
-//! hash, number of the sub-filter, number of the probe ──mixed──> multiply-shift ──> one bit of it
+//! hash, number of the sub-filter, number of the probe ──mix──> multiply-shift ──> one of its bits
 //! ```
 //! A sub-filter of a bit and a half per key has one probe. A lookup reads one cache line, which
 //! refutes half of the absent keys.
 //!
-//! Invariant: the bits of every key that was added are set. No bytes: no key was added.
+//! Invariant: the bits of every added key are set. No bytes: no key was added.
 
 use trommel_filters::hash::{mix, scaled};
 use trommel_filters::{HashedKey, SubFilter, Trace, Untraced};
@@ -13,37 +13,37 @@ use trommel_filters::{HashedKey, SubFilter, Trace, Untraced};
 const WORD_BYTES: usize = 8;
 const WORD_BITS: usize = 64;
 pub(super) const PROBES_MAX: u8 = 16;
-/// The step of the numbers that are mixed with a hash: odd, its bits are spread (2^64 by the golden
-/// ratio).
+/// The increment between numbers that are mixed with a hash: odd, with evenly spread bits (2^64
+/// divided by the golden ratio).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// As many bytes as give each key its bits: whole words.
+/// Returns the size of a sub-filter in bytes: whole words.
 pub(super) fn sub_filter_bytes_for(keys: usize, bits_per_key: f64) -> usize {
     let words = (keys as f64 * bits_per_key / WORD_BITS as f64).ceil();
     words as usize * WORD_BYTES
 }
 
-/// The rate of a sub-filter of so many bits per key over many keys.
+/// Returns the false positive rate of a sub-filter over many keys.
 pub(super) fn rate(bits_per_key: f64, probes: u8) -> f64 {
     let probes = f64::from(probes);
     (1.0 - (-probes / bits_per_key).exp()).powf(probes)
 }
 
-/// The number of probes with the least rate.
+/// Returns the optimal number of probes.
 pub(super) fn best_probes(bits_per_key: f64) -> u8 {
     let better = |a: &u8, b: &u8| rate(bits_per_key, *a).total_cmp(&rate(bits_per_key, *b));
     (1..=PROBES_MAX).min_by(better).expect("there is a least number of probes")
 }
 
-/// A bit of a sub-filter of `bits` bits. Each sub-filter and each probe of it has a hash function
-/// of its own.
+/// Returns the bit position of a probe. Each sub-filter and each of its probes has its own hash
+/// function.
 #[inline]
 fn place(hash: u64, number: u8, probe: u8, bits: usize) -> usize {
     let nth = u64::from(number) * u64::from(PROBES_MAX) + u64::from(probe) + 1;
     scaled(mix(hash.wrapping_add(nth.wrapping_mul(STEP))), bits)
 }
 
-/// The bytes of a sub-filter with the bits of all hashes set. Requires: bytes if there are hashes.
+/// Builds a sub-filter of these hashes. Requires: `bytes` is not 0 if there are hashes.
 pub(super) fn build_sub_filter(hashes: &[u64], number: u8, bytes: usize, probes: u8) -> Vec<u8> {
     let mut sub_filter = vec![0u8; bytes];
     for &hash in hashes {
@@ -73,7 +73,7 @@ pub(super) fn may_contain<T: Trace>(
         })
 }
 
-/// A sub-filter that was read alone. [`ElasticDirectory::part`](super::ElasticDirectory) makes it.
+/// A sub-filter that was loaded alone, made by [`ElasticDirectory::part`](super::ElasticDirectory).
 #[derive(Clone, Debug)]
 pub(super) struct ElasticSubFilter {
     pub(super) bytes: Vec<u8>,

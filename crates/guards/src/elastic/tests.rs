@@ -1,4 +1,4 @@
-//! Sub-filters together and alone: rates, places, damage.
+//! Sub-filters together and alone: rates, cache lines, damage.
 
 use trommel_filters::{LineCounter, SubFilter};
 
@@ -13,7 +13,7 @@ fn image_of(keys: u64, bits_per_key: f64, sub_filters: Option<u8>) -> Vec<u8> {
     builder.finish()
 }
 
-/// Every sub-filter, each read alone.
+/// All sub-filters, each read alone.
 fn sub_filters_of(image: &[u8]) -> Vec<Box<dyn SubFilter>> {
     let tail = &image[image.len().saturating_sub(ElasticDirectory::SIZE_MAX)..];
     let directory = ElasticDirectory::read(tail, image.len() as u64).expect("whole");
@@ -25,7 +25,7 @@ fn sub_filters_of(image: &[u8]) -> Vec<Box<dyn SubFilter>> {
     (0..directory.count()).map(sub_filter).collect()
 }
 
-/// The share of absent keys that the sub-filters do not refute.
+/// The share of absent keys that no sub-filter refutes.
 fn measured_rate(sub_filters: &[Box<dyn SubFilter>]) -> f64 {
     let maybe = |key: &u64| {
         let key = key.to_be_bytes();
@@ -40,7 +40,7 @@ fn agree(measured: f64, expected: f64) -> bool {
     (measured - expected).abs() < 0.1 * expected + noise
 }
 
-/// The paper's section 3.1: n sub-filters have the rate of one filter with the bits of all,
+/// The paper's section 3.1: n sub-filters have the rate of one filter with all their bits,
 /// (0.6185^(b/n))^n = 0.6185^b.
 #[test]
 fn sub_filters_together_are_one_filter_of_their_bits() {
@@ -60,7 +60,7 @@ fn sub_filters_together_are_one_filter_of_their_bits() {
                 "{count} of {sub_filter_bits}: {measured}, {one_filter}"
             );
         }
-        // Whichever they are.
+        // Any sub-filters will do.
         let others = measured_rate(&all[1..3]);
         assert!(agree(others, 0.6185f64.powf(2.0 * sub_filter_bits)), "{others}");
     }

@@ -1,9 +1,9 @@
-//! Filters of a whole tree that know in which run each key is now.
+//! Filters of a whole tree that know each key's current run.
 //! ```text
 //! chucky    a cuckoo filter whose entries name runs
-//! remix     a sorted view: all runs' keys in one order
+//! remix     a sorted view: the keys of all runs in one order
 //! ```
-//! Invariant: neither knows the other one.
+//! Invariant: neither depends on the other.
 
 pub(crate) mod chucky;
 pub(crate) mod remix;

@@ -1,6 +1,6 @@
-//! Filters of one table that answer for single keys.
+//! Table filters that answer for single keys.
 //! ```text
-//! fuse           three cells of a key, which add up to its fingerprint
+//! fuse           three cells per key, whose exclusive or is its fingerprint
 //! ```
 
 pub(crate) mod fuse;

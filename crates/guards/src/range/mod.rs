@@ -1,14 +1,14 @@
-//! Filters of one table that answer for keys and ranges.
+//! Table filters that answer for keys and ranges.
 //! ```text
 //! fingerprint_filter  ordered fingerprints
-//! rosetta             Bloom filters of the levels of a binary tree
+//! rosetta             Bloom filters for the levels of a binary tree
 //! rencoder            the same levels, eight of them in a cache line
 //! prefix              a Bloom filter of keys and their prefixes
 //! prefix_ribbon       ribbon filters of prefixes of several lengths
-//! arf                 a binary tree, trained
-//! base                keys as numbers, hashed bits, the end of an image: for several of these
+//! arf                 a trained binary tree
+//! base                shared parts: keys as numbers, hashed bits, the end of an image
 //! ```
-//! Invariant: no filter here knows another one.
+//! Invariant: no filter here depends on another one.
 
 pub(crate) mod arf;
 pub(crate) mod base;

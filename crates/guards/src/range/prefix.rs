@@ -1,20 +1,21 @@
 //! Prefix Bloom filter: one Bloom filter of whole keys and of their prefixes, as in RocksDB.
 //! ```text
-//! key "user/0017" ─┬─ whole        ──hash──> its places
-//!                  └─ "user/"      ──hash──> its places   by a rule that the image names
+//! key "user/0017" ─┬─ whole        ──hash──> its bits
+//!                  └─ "user/"      ──hash──> its bits     by the image's prefix rule
 //!
-//! key              whole key there, and (if it has one) its prefix
-//! range            all its keys have one prefix: is that prefix there?   else "maybe"
+//! key              are the whole key and (if it has one) its prefix present?
+//! range            if all its keys have one prefix: is it present?   otherwise "maybe"
 //!
 //! bytes   | bits | fields | tail |
 //! ```
-//! A key without a prefix (shorter than the length, or without separator) is kept as a whole key
-//! alone. A range that may hold such keys is "maybe". Theory: let there be p prefixes to n keys,
-//! and b bits per key. The rate e is then that of a Bloom filter of b n / (n + p) bits per entry.
-//! That holds for ranges, and for points whose prefix is there; for other points the rate is e
-//! squared.
+//! A key without a prefix (too short, or without the separator) is stored only as a whole key. A
+//! range that may hold such keys is "maybe".
 //!
-//! Invariant: the places of each key and of its prefix are marked. No bits: no keys.
+//! Theory: let there be p prefixes for n keys, and b bits per key. Then the rate e is that of a
+//! Bloom filter of b n / (n + p) bits per entry. It applies to ranges, and to points whose prefix
+//! is present; for other points the rate is e squared.
+//!
+//! Invariant: the bits of each key and of its prefix are set. No bits: no keys.
 
 use trommel_filters::bits::key_bits::after_all_with;
 use trommel_filters::hash::{HashUse, hash_key, mix};
@@ -45,16 +46,16 @@ pub const PREFIX_BLOOM: &dyn FilterKind = &TableKind::new(
 
 const VERSION: u8 = 1;
 const TAG: u16 = 15;
-/// Rule, its number, probes.
+/// The rule, its number, the probes.
 const FIELDS_BYTES: usize = 3;
-/// So that a prefix is not taken for a whole key of the same bytes.
+/// Makes the hash of a prefix differ from that of a whole key with the same bytes.
 const PREFIX_SALT: u64 = 0xd6e8_feb8_6659_fd93;
 
 fn prefix_hash(prefix: &[u8]) -> u64 {
     mix(hash_key(prefix, HashUse::Table) ^ PREFIX_SALT)
 }
 
-/// Makes a prefix Bloom filter.
+/// Builds a prefix Bloom filter.
 #[derive(Clone, Debug)]
 pub struct PrefixBloomBuilder {
     rule: PrefixRule,
@@ -64,21 +65,24 @@ pub struct PrefixBloomBuilder {
 }
 
 impl PrefixBloomBuilder {
-    /// No key yet. Requires: bits per key are a number.
+    /// An empty builder.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number.
     pub fn new(bits_per_key: f64, rule: PrefixRule) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         PrefixBloomBuilder { rule, bits_per_key, keys: Vec::new(), prefixes: Vec::new() }
     }
 
-    /// The rate that theory promises for so many bits for each entry: whole keys and prefixes are
-    /// entries.
+    /// Returns the theoretical false positive rate at `bits_per_entry`, where both whole keys and
+    /// prefixes are entries.
     pub fn expected_rate(bits_per_entry: f64) -> f64 {
         rate(bits_per_entry, best_probes(bits_per_entry))
     }
 }
 
 impl TableFilterBuilder for PrefixBloomBuilder {
-    /// Never fails: keys in another order only take more memory while they are collected.
+    /// Adds a key. Never fails: keys out of order only take more memory while they are collected.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         let hash = hash_key(key, HashUse::Table);
         if self.keys.last() == Some(&hash) {
@@ -116,7 +120,7 @@ pub struct PrefixBloom<B> {
     bytes: B,
     rule: PrefixRule,
     probes: u32,
-    /// How many bytes of bits come first.
+    /// The number of bytes of bits at the start.
     len: usize,
 }
 
@@ -133,7 +137,7 @@ impl<B: AsRef<[u8]>> PrefixBloom<B> {
         Ok(PrefixBloom { bytes, rule, probes, len })
     }
 
-    /// What the prefix of a key is.
+    /// The rule that defines a key's prefix.
     pub fn rule(&self) -> PrefixRule {
         self.rule
     }
@@ -143,7 +147,7 @@ impl<B: AsRef<[u8]>> PrefixBloom<B> {
         is_marked(&self.bytes.as_ref()[..self.len], hash, self.probes, trace)
     }
 
-    /// False: no key begins with this prefix, which is one by the rule.
+    /// False: no key begins with this prefix. Requires: it is a prefix by the rule.
     fn may_have_prefix<T: Trace>(&self, prefix: &[u8], trace: &mut T) -> bool {
         self.may_have(prefix_hash(prefix), trace)
     }
@@ -175,7 +179,7 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixBloom<B> {
         if upper.starts_with(prefix) {
             return self.may_have_prefix(prefix, trace);
         }
-        // What ends just behind a prefix is that prefix and one key more.
+        // A range that ends at the successor of a prefix has that prefix and one more key.
         let ends_behind = after_all_with(prefix.to_vec()).is_some_and(|after| after == upper);
         match ends_behind {
             true => {

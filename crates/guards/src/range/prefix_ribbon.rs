@@ -1,26 +1,26 @@
-//! Ribbon filters of prefixes of several lengths: for keys of parts, as `user…time…`.
+//! Ribbon filters of prefixes of several lengths, for composite keys such as `user…time…`.
 //! ```text
 //! levels 12+21+all            user01234567time12345678
 //! level 0, ribbon filter of   user01234567
 //! level 1                     user01234567time12345
 //! level 2                     user01234567time12345678
 //!
-//! key              each of its prefixes there, and the whole key
-//! range            level by level, those prefixes that keys of the range have: is one there?
+//! key              are each of its prefixes and the whole key present?
+//! range            level by level: is any of the range's prefixes present?
 //!
 //! bytes   | filter of level 0 | of level 1 | ... | fields | tail |
 //! ```
-//! A range in which nothing lies is thus denied within a present user, too, for as many bits as its
-//! prefixes take, however far apart users are. Filters of order pay for that distance. It has to be
-//! short: after 64 questions to levels the answer is "maybe". `alphabet.rs` leaves out what no key
-//! can be.
+//! So an empty range is refuted even within a present user, with as many bits as its prefixes take,
+//! however far apart users are. Ordered fingerprints pay for that distance. The range must be
+//! short: after 64 probes of levels the answer is "maybe". `alphabet.rs` skips byte strings that
+//! cannot be keys.
 //!
-//! Rosetta (Luo et al., SIGMOD 2020) asks levels in the same way. Its levels are bits of numbers;
-//! here they are the parts that keys have, by name, and there are no others.
+//! Rosetta (Luo et al., SIGMOD 2020) probes levels in the same way. Its levels are the bits of
+//! numbers; here they are the named parts of keys, and there are no others.
 //!
-//! Theory: a level with r bits for each of its prefixes lets 2^-r of the absent ones through.
+//! Theory: a level with r bits per prefix lets 2^-r of the absent ones through.
 //!
-//! Invariant: each level that is kept has the prefix of every key that has one.
+//! Invariant: each stored level has the prefix of every key that has one.
 
 use std::ops::Range;
 
@@ -66,25 +66,28 @@ const TAG: u16 = 19;
 #[derive(Clone, Debug)]
 struct Hashes {
     level: PrefixLevel,
-    /// Neighbours differ: keys come in order.
+    /// Without consecutive duplicates, as keys come in order.
     of_prefixes: Vec<u64>,
 }
 
-/// Makes such a filter.
+/// Builds ribbon filters of prefixes.
 #[derive(Clone, Debug)]
 pub struct PrefixRibbonBuilder {
     levels: Vec<Hashes>,
     alphabets: AlphabetBuilder,
-    /// Of the longest prefix.
+    /// The length of the longest prefix in bytes.
     places: usize,
     bits_per_key: f64,
     keys: usize,
-    /// The key that was added last, if there is one.
+    /// The key that was added last, if any.
     before: Vec<u8>,
 }
 
 impl PrefixRibbonBuilder {
-    /// No key yet. Requires: bits per key are a number.
+    /// An empty builder.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number.
     pub fn new(bits_per_key: f64, levels: PrefixLevels) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         let hashes = |&level: &PrefixLevel| Hashes { level, of_prefixes: Vec::new() };
@@ -100,13 +103,13 @@ impl PrefixRibbonBuilder {
 }
 
 impl TableFilterBuilder for PrefixRibbonBuilder {
-    /// Never fails: keys in another order only take more memory.
+    /// Adds a key. Never fails: keys out of order only take more memory.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         if self.keys > 0 && key == self.before {
             return Ok(());
         }
         self.keys += 1;
-        // Keys come in order: most of what they have was there in the one before.
+        // Keys come in order, so most of their bytes were seen in the previous key.
         self.alphabets.add(key, common_bytes(key, &self.before));
         self.before.clear();
         self.before.extend_from_slice(key);
@@ -135,7 +138,7 @@ impl TableFilterBuilder for PrefixRibbonBuilder {
         let asked = self.keys as f64 * self.bits_per_key.clamp(0.0, 1000.0);
         let fields_len = 1 + LEVEL_BYTES * counts.len() + alphabets.len();
         let frame = ((tail::FIXED_BYTES + fields_len) * 8) as f64;
-        // Small filters are larger than was asked for, rather than good for nothing.
+        // A small filter exceeds its budget rather than become useless.
         let shares = levels::divide(&counts, (asked - frame).max(asked * 0.875));
         let (mut payload, mut fields) = (Vec::new(), Writer::new());
         fields.u8(counts.len() as u8);
@@ -159,8 +162,8 @@ fn ribbon(hashes: &[u64], bits: f64) -> Vec<u8> {
     builder.finish()
 }
 
-/// What a level takes among the fields: its rule, its bytes, whether it is kept. (A ribbon counts
-/// its trailer among its bits.)
+/// Bytes per level among the fields: its rule, its size, whether it is stored. (A ribbon's trailer
+/// is part of its bits.)
 const LEVEL_BYTES: usize = 2 + 4 + 1;
 const TRAILER_BYTES: usize = Ribbon::TRAILER_BYTES;
 
@@ -168,11 +171,11 @@ const TRAILER_BYTES: usize = Ribbon::TRAILER_BYTES;
 #[derive(Clone, Debug)]
 struct KeptLevel {
     level: PrefixLevel,
-    /// None: it is not kept.
+    /// None: the level is not stored.
     filter: Option<(Range<usize>, Ribbon<()>)>,
 }
 
-/// What the bytes of a filter with keys mean.
+/// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
 struct Plan {
     levels: Vec<KeptLevel>,
@@ -213,7 +216,7 @@ fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Plan>, Corrupt>
 #[derive(Clone, Debug)]
 pub struct PrefixRibbon<B> {
     bytes: B,
-    /// None: no keys.
+    /// None: the filter has no keys.
     plan: Option<Plan>,
 }
 
@@ -228,7 +231,7 @@ impl<B: AsRef<[u8]>> PrefixRibbon<B> {
         Ok(PrefixRibbon { bytes, plan })
     }
 
-    /// Its levels, each with the bits of one of its prefixes. 0: the level was not worth them.
+    /// Returns the levels, each with its bits per prefix. 0: the level was not worth storing.
     pub fn levels(&self) -> Vec<(PrefixLevel, f64)> {
         let levels = self.plan.iter().flat_map(|plan| &plan.levels);
         let columns = |it: &KeptLevel| it.filter.as_ref().map_or(0.0, |(_, it)| it.columns());
@@ -270,7 +273,7 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixRibbon<B> {
         if upper == Some(lower) {
             return self.may_contain_traced(&HashedKey::new(lower), trace);
         }
-        // All keys of the range begin so.
+        // The common prefix of all keys in the range.
         let shared = &lower[..upper.map_or(0, |upper| common_bytes(lower, upper))];
         let mut may_have = |kept: &KeptLevel, prefix: &[u8]| {
             self.may_have(kept, || hash_key(prefix, HashUse::Table), trace)

@@ -1,28 +1,28 @@
-//! REncoder: the last levels of a binary tree over the keys, eight of them in one cache line (Wang
-//! et al., ICDE 2023).
+//! REncoder: the last levels of a binary tree over the keys, eight levels per cache line (Wang et
+//! al., ICDE 2023).
 //! ```text
 //! key as a number    | group 2 | group 1 | group 0 |   levels 16-23, 8-15, 0-7
 //!                                                      (a node of level l lacks the last l bits)
-//!                    the bits above a group, hashed: the group's line
+//!                    hash of the bits above a group: the group's line
 //! in the line        a tree of 512 bits: node 1 the root, 2 and 3 its children, ...
 //!                    256 to 511 level 0 of the group
-//!                    words swapped and turned by what is left of the hash: small trees fill
-//!                    lines evenly
-//! k lines for each group, and a node is there if its bit is set in all of them
+//!                    other bits of the hash permute and rotate its words, so that small
+//!                    trees fill lines evenly
+//! k lines per group; a node is present if its bit is set in all of them
 //!
 //! bytes   | line 0 | line 1 | ... | line n-1 | fields | tail |
 //!           64       64             64
 //! ```
 //! Levels are stored from level 0 upwards, until half of all bits are set. Where many keys share
-//! their upper bits, the levels above cost little, and more of them are stored. Which these are is
-//! known before the first bit is set, from the number of nodes that each level has.
+//! their high bits, the upper levels cost little, and more of them are stored. The number of nodes
+//! per level determines the stored levels before any bit is set.
 //!
-//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share. If
-//! keys are longer, or of different lengths, keys with equal numbers look alike to ranges. Half of
-//! the set bits are then those of whole keys, which points ask for as well.
+//! Keys are the numbers of [`NumberSpace`]: eight bytes after the table's common prefix. If keys
+//! are longer, or differ in length, range queries cannot tell keys with equal numbers apart. Half
+//! of the set bits are then those of whole keys, which point queries probe, too.
 //!
-//! Invariant: the bits of each key at each stored level are set, one by one: no level relies on
-//! another one's. No lines: no keys.
+//! Invariant: the bits of each key are set at every stored level: no level relies on another one.
+//! No lines: no keys.
 
 use trommel_filters::hash::{mix, scaled};
 use trommel_filters::{
@@ -34,11 +34,11 @@ use crate::range::base::dyadic::Descent;
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
 use crate::range::base::tail;
 
-/// Ranges of 64 even keys, with the usual plan: measured (`guards/monkey.rs`). Points fall a little
-/// faster.
+/// Measured (`guards/monkey.rs`) on ranges of 64 even keys, with the default plan. The rate of
+/// points falls a little faster.
 const SHORT_RANGES: RateLaw = RateLaw::of_slope(0.43).from(7.8);
 
-/// `rencoder`: the same levels as those of `rosetta`, eight of them in one cache line.
+/// `rencoder`: the same levels as `rosetta`, eight of them per cache line.
 pub const RENCODER: &dyn FilterKind = &TableKind::new(
     "rencoder",
     |options| Box::new(RencoderBuilder::new(options.bits_per_key, options.tuning.get())),
@@ -63,29 +63,29 @@ const TAG: u16 = 14;
 const LINE_BYTES: usize = 64;
 const LINE_BITS: usize = LINE_BYTES * 8;
 const LINE_WORDS: usize = LINE_BYTES / size_of::<u64>();
-/// Levels in one line: as many as make a tree of its bits.
+/// Levels per line: as many as form a tree of its bits.
 const GROUP_LEVELS: u32 = 8;
 const _: () = assert!(LINE_BITS == 2 << GROUP_LEVELS);
 const GROUPS_MAX: usize = 64 / GROUP_LEVELS as usize;
 const PROBES_MAX: u32 = 8;
-/// Places of a whole key that one word of its hash yields.
+/// The maximum number of bit positions that one word yields for a whole key.
 const WHOLE_PROBES_MAX: u32 = 7;
 const PLACE_BITS: u32 = LINE_BITS.ilog2();
-/// A range that meets more nodes than this is answered "maybe".
+/// A range that meets more nodes than this is answered with "maybe".
 const VISITS_MAX: u32 = 2048;
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// How a REncoder is made.
+/// Options of a REncoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RencoderPlan {
-    /// Lines for each group of levels, 1 to 8 (fewer where bits are few). More: fewer false
-    /// positives near stored keys, fewer levels, so that long ranges take more probes.
+    /// Lines per group of levels, 1 to 8 (fewer if there are few bits). More: fewer false positives
+    /// near stored keys, but fewer levels, so that long ranges take more probes.
     pub probes: u8,
 }
 
 impl Default for RencoderPlan {
-    /// Of what was measured (`examples/range_filters.rs`), the fewest that do not have many false
-    /// positives near stored keys.
+    /// The smallest number without many false positives near stored keys, as measured
+    /// (`examples/range_filters.rs`).
     fn default() -> Self {
         RencoderPlan { probes: 2 }
     }
@@ -98,7 +98,7 @@ impl Tuning for RencoderPlan {
     }
 }
 
-/// Makes a REncoder.
+/// Builds a REncoder.
 #[derive(Clone, Debug)]
 pub struct RencoderBuilder {
     keys: NumberCollector,
@@ -107,7 +107,10 @@ pub struct RencoderBuilder {
 }
 
 impl RencoderBuilder {
-    /// No key yet. Requires: bits per key are a number.
+    /// An empty builder.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number.
     pub fn new(bits_per_key: f64, plan: RencoderPlan) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         RencoderBuilder { keys: NumberCollector::default(), bits_per_key, plan }
@@ -141,19 +144,19 @@ impl TableFilterBuilder for RencoderBuilder {
     }
 }
 
-/// What is set for a key.
+/// The bits that are set for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Marks {
-    /// For a node, this many bits.
+    /// Bits per node.
     probes: u32,
-    /// For a whole key.
+    /// Bits per whole key.
     whole_probes: u32,
-    /// The levels 0 to this, exclusive, are stored.
+    /// The levels below this one are stored.
     levels: u32,
 }
 
 impl Marks {
-    /// As many levels as bring the share of set bits next to a half.
+    /// Plans as many levels as bring the share of set bits closest to one half.
     fn planned(keys: &Numbers, lines: usize, probes: u32) -> Marks {
         let bits_half_full = (lines * LINE_BITS) as f64 * std::f64::consts::LN_2;
         let key_count = keys.hashes.len() as f64;
@@ -175,7 +178,7 @@ impl Marks {
     }
 }
 
-/// Where a tree lies: its line, and how its words are swapped and turned.
+/// The position of a tree: its line, and how its words are permuted and rotated.
 #[derive(Clone, Copy, Debug, Default)]
 struct TreePlace {
     line: usize,
@@ -191,7 +194,7 @@ impl TreePlace {
         TreePlace { line: scaled(hash, lines), swap, turn: hash as u32 % u64::BITS }
     }
 
-    /// The byte and the bit in it of a node.
+    /// Returns the byte of a node, and the bit in it.
     #[inline]
     fn of(self, node: usize) -> (usize, u32) {
         let word = (node / 64) ^ self.swap;
@@ -200,13 +203,13 @@ impl TreePlace {
     }
 }
 
-/// The hash of a group's tree, by the bits above the group.
+/// Returns the hash of a group's tree, from the bits above the group.
 #[inline]
 fn group_hash(group: u32, root: u64) -> u64 {
     mix(root.wrapping_add(u64::from(group + 1).wrapping_mul(SPREAD)))
 }
 
-/// Which node of its group's tree a node of a level is, and the bits above the group.
+/// Returns the index of a node in its group's tree, and the bits above the group.
 #[inline]
 fn in_group(level: u32, node: u64) -> (usize, u64) {
     let depth = GROUP_LEVELS - level % GROUP_LEVELS;
@@ -247,7 +250,7 @@ fn mark_node(bytes: &mut [u8], places: &[TreePlace], node: usize) {
     }
 }
 
-/// The line of a whole key, and its places there.
+/// Returns the line of a whole key, and its bit positions there.
 #[inline]
 fn whole_places(hash: u64, probes: u32, lines: usize) -> (usize, impl Iterator<Item = usize>) {
     let word = mix(hash);
@@ -263,7 +266,7 @@ fn mark_whole_keys(bytes: &mut [u8], hashes: &[u64], probes: u32) {
     }
 }
 
-/// The trees that a question has fetched: of each group the last one, all its lines in one.
+/// The trees that a query has fetched: the last one of each group, as the AND of its lines.
 struct Fetched<'a> {
     lines: &'a [[u8; LINE_BYTES]],
     probes: u32,
@@ -300,7 +303,7 @@ impl Fetched<'_> {
     }
 }
 
-/// What the bits of a filter with keys mean.
+/// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
 struct Plan {
     space: NumberSpace,
@@ -328,12 +331,12 @@ fn decode_fields(fields: &[u8], levels: u8, payload: &[u8]) -> Result<Option<Pla
     Ok(Some(Plan { space, marks: Marks { probes, whole_probes, levels } }))
 }
 
-/// A REncoder over checked bytes. Best over [`AlignedBytes`](trommel_filters::AlignedBytes): then a
-/// group of levels is one cache line a probe.
+/// A REncoder over checked bytes. Over [`AlignedBytes`](trommel_filters::AlignedBytes) a group of
+/// levels takes one cache line per probe.
 #[derive(Clone, Debug)]
 pub struct Rencoder<B> {
     bytes: B,
-    /// None: no keys.
+    /// None: the filter has no keys.
     plan: Option<Plan>,
 }
 
@@ -345,14 +348,14 @@ impl<B: AsRef<[u8]>> Rencoder<B> {
         Ok(Rencoder { bytes, plan })
     }
 
-    /// How many levels are stored.
+    /// The number of stored levels.
     pub fn levels(&self) -> u32 {
         self.plan.as_ref().map_or(0, |plan| plan.marks.levels)
     }
 
     fn fetched(&self, plan: &Plan) -> Fetched<'_> {
         let (lines, _) = self.bytes.as_ref().as_chunks::<LINE_BYTES>();
-        // The fields and the tail may be as long as a line.
+        // Fields and tail may be as long as a line.
         let behind = tail::FIXED_BYTES + plan.space.written_bytes() + 2;
         let lines = &lines[..(self.bytes.as_ref().len() - behind) / LINE_BYTES];
         Fetched { lines, probes: plan.marks.probes, trees: [None; GROUPS_MAX] }

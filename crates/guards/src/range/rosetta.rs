@@ -1,20 +1,20 @@
-//! Rosetta: a Bloom filter for each of the last levels of a binary tree over the keys (Luo et al.,
-//! SIGMOD 2020).
+//! Rosetta: Bloom filters for the last levels of a binary tree over the keys (Luo et al., SIGMOD
+//! 2020).
 //! ```text
 //! keys as numbers     ...0110 1011
 //! level 2             ...0110 10        its filter has the numbers without their last two bits
 //! level 1             ...0110 101
-//! level 0             ...0110 1011      its filter has the numbers
+//! level 0             ...0110 1011      its filter has the whole numbers
 //!
 //! range ──> nodes of the top level ──present──> children in the range ──present──> ... ──> maybe
 //!
 //! bytes   | whole keys | level 0 | level 1 | ... | fields | tail |
 //! ```
-//! Keys are the numbers of [`NumberSpace`]: eight bytes behind the prefix that all keys share. If
-//! keys are longer, or of different lengths, keys with equal numbers look alike to ranges. Half of
-//! the memory then goes to a filter of whole keys, which points ask as well.
+//! Keys are the numbers of [`NumberSpace`]: eight bytes after the table's common prefix. If keys
+//! are longer, or differ in length, range queries cannot tell keys with equal numbers apart. Half
+//! of the memory then goes to a filter of whole keys, which point queries probe, too.
 //!
-//! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
+//! Invariant: every stored level has the prefix of every key. No levels: no keys.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,11 +32,11 @@ use crate::range::base::tail;
 
 mod split;
 
-/// Ranges of 64 even keys, with the usual plan: measured (`guards/monkey.rs`). Points fall a third
-/// faster.
+/// Measured (`guards/monkey.rs`) on ranges of 64 even keys, with the default plan. The rate of
+/// points falls a third faster.
 const SHORT_RANGES: RateLaw = RateLaw::of_slope(0.36).from(6.7);
 
-/// `rosetta`: Bloom filters of the last levels of a binary tree over the keys.
+/// `rosetta`: Bloom filters for the last levels of a binary tree over the keys.
 pub const ROSETTA: &dyn FilterKind = &TableKind::new(
     "rosetta",
     |options| Box::new(RosettaBuilder::new(options.bits_per_key, options.tuning.get())),
@@ -70,28 +70,28 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
 
 const VERSION: u8 = 1;
 const TAG: u16 = 13;
-/// A range that meets more nodes than this is answered "maybe".
+/// A range that meets more nodes than this is answered with "maybe".
 const VISITS_MAX: u32 = 2048;
-/// More levels are of no use: ranges that need them hold too many numbers to be answered.
+/// More levels would be useless: ranges that need them hold too many numbers to be answered.
 const LEVELS_MAX: usize = 32;
-/// What a level takes among the fields: its bytes, its probes.
+/// Bytes per level among the fields: its size and its probes.
 const LEVEL_FIELD_BYTES: usize = 4 + 1;
 
-/// For which ranges a Rosetta filter is made, and how.
+/// The ranges that a Rosetta filter is built for, and how its memory is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RosettaPlan {
-    /// The longest ranges that it is made for, as the exponent of two of their size: from 0
-    /// (points) to 31. More: long ranges take fewer probes. Longer ranges are answered too, up to
-    /// two thousand probes.
+    /// The longest ranges it is built for, as the binary logarithm of their length: 0 (points) to
+    /// 31. More: fewer probes for long ranges. Longer ranges are answered, too, by up to two
+    /// thousand probes.
     pub range_bits: u8,
-    /// How memory is divided over the levels.
+    /// The division of memory among the levels.
     pub split: RosettaSplit,
 }
 
 impl Default for RosettaPlan {
-    /// The best division that was measured (`examples/range_filters.rs`). It has the fewest false
-    /// positives in ranges of 2^5, few more near stored keys, and a fifth of the time of a single
-    /// level.
+    /// The best division that was measured (`examples/range_filters.rs`). In ranges of 2^5 it has
+    /// the fewest false positives, and only few more near stored keys. It takes a fifth of the time
+    /// of a single level.
     fn default() -> Self {
         RosettaPlan { range_bits: 6, split: RosettaSplit::FirstCut }
     }
@@ -103,25 +103,26 @@ impl Tuning for RosettaPlan {
     }
 }
 
-/// How the memory of a Rosetta filter is divided over its levels. (The paper's names.)
+/// The division of a Rosetta filter's memory among its levels. (The names are the paper's.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RosettaSplit {
-    /// All to the last level: the fewest false positives near stored keys, the most probes.
+    /// All memory goes to the last level: the fewest false positives near stored keys, the most
+    /// probes.
     Single,
-    /// The more, the more often a level is asked: the paper's optimum for ranges of the greatest
-    /// length.
+    /// A level gets more memory the more often it is probed: the paper's optimum for ranges of
+    /// maximum length.
     Variable,
-    /// The last level gets a rate, the others what keeps that rate whatever level a question begins
-    /// at: the fewest probes.
+    /// The last level gets a false positive rate. The others get what keeps this rate whatever
+    /// level a query begins at: the fewest probes.
     FirstCut,
 }
 
 impl RosettaSplit {
-    /// Every one there is.
+    /// All divisions.
     pub const ALL: [RosettaSplit; 3] =
         [RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut];
 
-    /// The name that people write.
+    /// The name in options.
     pub fn name(self) -> &'static str {
         match self {
             RosettaSplit::Single => "single",
@@ -138,7 +139,7 @@ impl fmt::Display for RosettaSplit {
 }
 
 impl FromStr for RosettaSplit {
-    /// What there is.
+    /// The error lists the allowed values.
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
@@ -149,7 +150,7 @@ impl FromStr for RosettaSplit {
     }
 }
 
-/// Makes a Rosetta filter.
+/// Builds a Rosetta filter.
 #[derive(Clone, Debug)]
 pub struct RosettaBuilder {
     keys: NumberCollector,
@@ -158,7 +159,10 @@ pub struct RosettaBuilder {
 }
 
 impl RosettaBuilder {
-    /// No key yet. Requires: bits per key are a number.
+    /// An empty builder.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number.
     pub fn new(bits_per_key: f64, plan: RosettaPlan) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         RosettaBuilder { keys: NumberCollector::default(), bits_per_key, plan }
@@ -193,7 +197,7 @@ impl TableFilterBuilder for RosettaBuilder {
     }
 }
 
-/// The bits of all levels behind each other.
+/// Returns the bits of all levels, one after the other.
 fn payload(keys: &Numbers, whole: Level, levels: &[Level]) -> Vec<u8> {
     let mut bytes = vec![0; whole.len + levels.iter().map(|level| level.len).sum::<usize>()];
     let (whole_bytes, mut rest) = bytes.split_at_mut(whole.len);
@@ -217,14 +221,13 @@ fn payload(keys: &Numbers, whole: Level, levels: &[Level]) -> Vec<u8> {
     bytes
 }
 
-/// The hash of a node of a level.
+/// Returns the hash of a node.
 #[inline]
 fn node_hash(level: usize, node: u64) -> u64 {
     mix(node.wrapping_add((level as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
-/// The filter of one level: so many bytes, so many places for each node. No bytes: the level is not
-/// kept.
+/// The size of one level's filter, and its probes per node. No bytes: the level is not stored.
 #[derive(Clone, Copy, Debug)]
 struct Level {
     len: usize,
@@ -258,14 +261,14 @@ fn fields_bytes(space: &NumberSpace, levels: usize) -> usize {
     space.written_bytes() + LEVEL_FIELD_BYTES * (1 + levels)
 }
 
-/// What the bits of a filter with keys mean.
+/// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
 struct Plan {
     space: NumberSpace,
     whole: Level,
-    /// Each with where its bytes begin.
+    /// Each level with the start of its bytes.
     levels: Box<[(usize, Level)]>,
-    /// The highest level that is kept.
+    /// The highest stored level.
     top: u32,
 }
 
@@ -298,7 +301,7 @@ fn decode_fields(fields: &[u8], levels: u8, payload_len: usize) -> Result<Option
 #[derive(Clone, Debug)]
 pub struct Rosetta<B> {
     bytes: B,
-    /// None: no keys.
+    /// None: the filter has no keys.
     plan: Option<Plan>,
 }
 
@@ -310,13 +313,13 @@ impl<B: AsRef<[u8]>> Rosetta<B> {
         Ok(Rosetta { bytes, plan })
     }
 
-    /// The bytes of each level, last level first.
+    /// Returns the size of each level in bytes, last level first.
     pub fn level_bytes(&self) -> Vec<usize> {
         let levels = self.plan.iter().flat_map(|plan| plan.levels.iter());
         levels.map(|(_, level)| level.len).collect()
     }
 
-    /// Whether a node may have keys below it. A level that is not kept does not know.
+    /// Whether a node may have keys below it. True for a level that is not stored.
     #[inline]
     fn may_hold<T: Trace>(&self, plan: &Plan, level: u32, node: u64, trace: &mut T) -> bool {
         let (from, Level { len, probes }) = plan.levels[level as usize];

@@ -259,7 +259,7 @@ fn several_merges_are_open_at_once() {
     }
 }
 
-// DESIGN 2, rule 3: what was flushed or merged since is in the filter when the last level's new
+// docs/architecture.md, rule 3: what was flushed or merged since is in the filter when the last level's new
 // base is installed.
 #[test]
 fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {

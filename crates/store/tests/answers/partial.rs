@@ -141,7 +141,7 @@ fn a_crash_between_two_steps_loses_nothing() {
     }
 }
 
-#[test] // DESIGN 2: runs' spans overlap at the edges, which costs a needless run there.
+#[test] // Runs' spans overlap at the edges, which costs a needless run there.
 fn a_get_looks_at_few_needless_runs() {
     for policy in levelled() {
         let disk = Memory::new();

@@ -55,7 +55,7 @@ fn searched(stats: &QueryStats) -> u64 {
     stats.true_positives + stats.false_positives
 }
 
-#[test] // DESIGN 2: in deterministic trees a code names one run, and the guard is asked once.
+#[test] // In deterministic trees a code names one run, and the guard is asked once.
 fn every_preset_has_one_candidate_for_each_entry_and_one_probe_for_each_query() {
     // Chucky has a slot for each run: it would search all runs that found none.
     let chucky = GuardKind::Locator(kinds::CHUCKY);
@@ -131,7 +131,7 @@ fn assert_in_shape(db: &Db, case: &str) {
     }
 }
 
-// DESIGN 5: policy, ratio and guard change at an opening; merges move the tree there, answers stay
+// Policy, ratio and guard change at an opening; merges move the tree there, answers stay
 // right.
 #[test]
 fn a_store_moves_from_any_policy_to_any_other() {

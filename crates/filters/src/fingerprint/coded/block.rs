@@ -9,34 +9,35 @@ use crate::bits::simd::fastest;
 use crate::fingerprint::gap::{Fall, WINDOW};
 use crate::fingerprint::settle::width;
 
-/// The most bits that are read at once.
+/// The maximum number of bits that one load reads.
 const READ_MAX: u32 = 56;
-/// Bits of the symbols of a stride that are looked at together.
+/// Bits of a stride's symbols that are decoded at once.
 const SYMBOL_BITS: usize = 57;
-/// The bits of a class's byte that are a symbol.
+/// The bits of a class's byte that hold a symbol.
 const SYMBOL_MASK: u8 = SYMBOLS as u8 - 1;
 
-/// A block to be read. Of damaged bytes, any: then what is found means nothing.
+/// A view of a block. Damaged bytes give arbitrary results.
 #[derive(Clone, Copy)]
 pub struct CodedBlock<'a> {
     window: &'a [u8; WINDOW],
     class: &'a ClassBytes,
-    /// The bit behind the block.
+    /// The end of the block, in bits.
     end: usize,
     count: usize,
     spare: u32,
     unit: u32,
-    /// The last bits that numbers do without.
+    /// The number of dropped last bits.
     dropped: u32,
-    /// Where symbols begin.
+    /// The bit position of the symbols.
     symbols: usize,
     turn: u32,
     first: u32,
 }
 
 impl<'a> CodedBlock<'a> {
-    /// Reads the header. `group` as it was written with, `classes` has the class of a number.
-    /// Requires: `bytes` begin with a block of `len` bytes and go on for [`WINDOW`] bytes.
+    /// Reads the header. `group` is what the block was written with; `classes` returns the class of
+    /// a number. Requires: `bytes` begin with a block of `len` bytes and have at least [`WINDOW`]
+    /// bytes.
     #[inline(always)]
     pub fn new(
         bytes: &'a [u8],
@@ -60,7 +61,7 @@ impl<'a> CodedBlock<'a> {
         }
     }
 
-    /// The number of keys of the block with which `bytes` begin.
+    /// Returns the number of keys in the block that `bytes` begin with.
     #[inline(always)]
     pub fn count_of(bytes: &[u8]) -> usize {
         bytes.first().map_or(0, |first| usize::from(first & 63)) + 1
@@ -72,7 +73,8 @@ impl<'a> CodedBlock<'a> {
         self.count
     }
 
-    /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
+    /// Finds where `number` falls. Requires: `number` is at least `anchor`, with which the block
+    /// was encoded.
     #[inline(always)]
     pub fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
         let (block, dropped) = (*self, self.dropped);
@@ -87,12 +89,12 @@ impl<'a> CodedBlock<'a> {
         fall.with_zeros(dropped)
     }
 
-    /// Where a number falls, and how far symbols and mantissas were read. A piece of work of its
-    /// own, so that the loop has all registers to itself.
+    /// Finds where a number falls, and returns how far symbols and mantissas were read. A separate
+    /// function, so that the loop has all registers.
     #[inline(always)]
     fn find_at(self, number: u64, anchor: u64) -> (Fall, usize, usize) {
-        // The last cell that begins at or before the number, and the keys before it and up to its
-        // end.
+        // The last cell that begins at or before the number, the keys before it, and those before
+        // its end.
         let (mut last, mut last_width, mut before, mut through) = (anchor, 0, 0, 0);
         let mut next = None;
         let mut walk = Walk::new(&self);
@@ -131,7 +133,7 @@ impl<'a> CodedBlock<'a> {
         (fall, walk.symbols, walk.mantissas)
     }
 
-    /// Per key, in order, the least and the greatest number of its cell.
+    /// Visits the smallest and the largest number of each key's cell, in order.
     #[inline(always)]
     pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
         let dropped = self.dropped;
@@ -155,7 +157,7 @@ impl<'a> CodedBlock<'a> {
         }
     }
 
-    /// The next cell, whatever its symbols are. `start`: of the cell before.
+    /// Reads the next cell, whatever its symbols. `start`: that of the previous cell.
     #[cold]
     #[inline(never)]
     fn cell(&self, start: u64, mut walk: Walk) -> (Cell, Walk) {
@@ -182,59 +184,60 @@ impl<'a> CodedBlock<'a> {
         (Cell { start, width, before }, walk)
     }
 
-    /// The number of `len` bits at bit `at`. Requires: at most 56 of them.
+    /// Returns the number of `len` bits at bit `at`. Requires: at most 56 bits.
     #[inline(always)]
     fn bits(&self, at: usize, len: u32) -> u64 {
         (little(self.window, at / 8) >> (at % 8)) & ((1 << len) - 1)
     }
 
-    /// The symbol of a rank; of the last one, whose symbol is among the bits, any.
+    /// Returns the symbol of a rank; an arbitrary one for escapes.
     #[inline(always)]
     fn symbol(&self, place: usize, rank: usize) -> u8 {
         self.class[(place % PARITIES) * (ESCAPE + 1) + (rank & ESCAPE)]
     }
 
-    /// The exponent of a symbol.
+    /// Returns the exponent of a symbol.
     #[inline(always)]
     fn exponent(&self, symbol: u8) -> u32 {
         let turned = u32::from(symbol) + self.turn;
         if turned >= EXPONENTS { turned - EXPONENTS } else { turned }
     }
 
-    /// Bits of a rank that are kept in planes.
+    /// The number of planes.
     #[inline(always)]
     fn planes(&self) -> usize {
         usize::from(self.class[ESCAPE] / SYMBOLS as u8).min(PLANES_MAX)
     }
 }
 
-/// Eight bytes of the block, the first one lowest.
+/// Loads eight bytes of the block, little-endian.
 #[inline(always)]
 fn little(window: &[u8; WINDOW], at: usize) -> u64 {
     let at = at & (WINDOW - 9); // within the window; no block reaches beyond it
     u64::from_le_bytes(*window[at..].first_chunk::<8>().expect("eight bytes of the window"))
 }
 
-/// A cell of some keys.
+/// A cell of one or several keys.
 struct Cell {
     start: u64,
     width: u32,
-    /// The keys before it.
+    /// The number of keys before it.
     before: usize,
 }
 
-/// How far a block has been read.
+/// A position in a block.
 #[derive(Clone, Copy)]
 struct Walk {
     /// The key whose symbol comes next.
     place: usize,
-    /// The exponent of the cell that comes next.
+    /// The exponent of the next cell.
     exponent: u32,
-    /// Where the next symbol is: its unary part, or at a stride's begin the planes.
+    /// The bit position of the next symbol: of its unary part, or of the planes where a stride
+    /// begins.
     symbols: usize,
-    /// Where the planes of the stride begin.
+    /// The bit position of the stride's planes.
     planes: usize,
-    /// Where the mantissas that were read begin.
+    /// The bit position of the last mantissa read.
     mantissas: usize,
 }
 
@@ -245,7 +248,7 @@ impl Walk {
         Walk { place: 0, exponent, symbols: block.symbols, planes: 0, mantissas }
     }
 
-    /// The next symbol, wherever it is kept.
+    /// Reads the next symbol, wherever it is stored.
     fn take_symbol(&mut self, block: &CodedBlock<'_>) -> u8 {
         let lane = self.place % STRIDE;
         let lanes = (block.count - (self.place - lane)).min(STRIDE);
@@ -270,23 +273,22 @@ impl Walk {
     }
 }
 
-/// Some cells in a row. A cell's bits do not wait for the cell before it, only the last sum does.
-/// Several are read in the time of one, in wide registers.
+/// Consecutive cells read at once. Their bits are independent of each other; only the sums are
+/// sequential. SIMD registers read several in the time of one.
 struct Stride {
-    /// Cells of a key each; behind them, such as mean nothing.
+    /// The number of valid cells, of one key each; later ones are meaningless.
     len: usize,
     starts: [u64; STRIDE],
     widths: [u32; STRIDE],
-    /// The exponent of the cell after.
+    /// The exponent of the cell after these.
     exponent: u32,
-    /// Where the next stride's symbols begin, and this one's mantissas.
+    /// The bit positions of the next stride's symbols and of this one's mantissas.
     symbols: usize,
     mantissas: usize,
 }
 
 impl Stride {
-    /// The cells from that on which comes next in the walk. None: some of them are to be read one
-    /// by one.
+    /// Reads the next cells of the walk. None: some of them must be read one by one.
     #[inline(always)]
     fn read(block: &CodedBlock<'_>, start: u64, walk: &Walk) -> Option<Stride> {
         if !walk.place.is_multiple_of(STRIDE) {
@@ -339,7 +341,7 @@ impl Stride {
         })
     }
 
-    /// A walk that has come to its first cell, behind its last one.
+    /// Returns the walk after these cells.
     #[inline(always)]
     fn after(&self, walk: &Walk) -> Walk {
         Walk {
@@ -351,19 +353,19 @@ impl Stride {
         }
     }
 
-    /// How many of the cells begin at or before the number.
+    /// Returns how many of the cells begin at or before `number`.
     #[inline(always)]
     fn begun(&self, number: u64) -> usize {
-        // Numbers have 63 bits, and signed ones are compared in fewer instructions.
+        // Numbers have 63 bits, and comparing signed ones takes fewer instructions.
         let begun = self.starts.iter().map(|&start| i64::from(start as i64 <= number as i64));
         (begun.sum::<i64>() as usize).min(self.len)
     }
 }
 
-/// The symbols of the next `len` places, the others as the last of them, and where the next ones
-/// begin. None: one of them is no exponent, or is among the bits, or the ranks take too many bits.
+/// Reads the symbols of the next `len` places and returns where the next ones begin. Further lanes
+/// repeat the last symbol. None: one is no exponent or is escaped, or the ranks take too many bits.
 ///
-/// A byte for each lane, and all lanes in one word: what is done to all of them is done at once.
+/// All lanes are processed at once, one byte each in a word.
 #[inline(always)]
 fn read_symbols(block: &CodedBlock<'_>, at: usize, len: usize) -> Option<([u8; STRIDE], usize)> {
     let planes = block.planes();
@@ -375,7 +377,7 @@ fn read_symbols(block: &CodedBlock<'_>, at: usize, len: usize) -> Option<([u8; S
         *one = unary.trailing_zeros() as u8;
         (rest, unary) = (unary, unary & unary.wrapping_sub(1));
     }
-    // Without ones enough, the last lane has none. In a short stride what follows is looked at.
+    // With too few ones the last lane has none. A short stride looks at the bits after it, too.
     if rest == 0 {
         return None;
     }
@@ -400,14 +402,14 @@ fn read_symbols(block: &CodedBlock<'_>, at: usize, len: usize) -> Option<([u8; S
 /// A one in each byte.
 const BYTES: u64 = u64::MAX / 255;
 
-/// The low eight bits, each in a byte of its own.
+/// Spreads the low eight bits to one byte each.
 #[inline(always)]
 fn in_bytes(bits: u64) -> u64 {
     let own_bit = (bits & 255).wrapping_mul(BYTES) & 0x8040_2010_0804_0201;
     (own_bit + 127 * BYTES) >> 7 & BYTES
 }
 
-/// Whether a byte is `SAME`, which is the greatest of all.
+/// Whether a byte is `SAME`, the largest symbol.
 #[inline(always)]
 fn has_no_exponent(symbols: u64) -> bool {
     (symbols + BYTES) & BYTES << 6 != 0

@@ -1,52 +1,53 @@
-//! Classes of blocks: which exponents come often there, and in which order.
+//! Classes of blocks: rankings of the exponents by frequency.
 //! ```text
 //! class     ranking of even places (32 bytes) | of odd ones (32 bytes)
-//! ranking   the commonest symbol, the next one, ... 31 of them; behind: 63, and from bit 6 on k
-//! symbol    0..62 exponent of a gap, turned; 63: the key lies in the cell before
-//! rank r    r mod 2^k in k planes, r >> k in unary; 31: the symbol itself is among the bits
+//! ranking   31 symbols, most frequent first; then a byte: 63, and k from bit 6 on
+//! symbol    0..62 rotated exponent of a gap; 63: the key lies in the previous key's cell
+//! rank r    r mod 2^k in k planes, r >> k in unary; 31: escape, the symbol is among the bits
 //! ```
-//! Neighbours that come in pairs have one ranking for either gap. Classes are learnt from some
-//! blocks, by k-means under the cost in bits. Invariant: every symbol can be written in every
-//! class.
+//! Even and odd gaps have rankings of their own, which suits keys that come in pairs. Classes are
+//! learned from sampled blocks, by k-means with the cost in bits as distance.
+//!
+//! Invariant: every symbol can be encoded in every class.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Places that have a ranking of their own: even and odd ones.
+/// Even and odd places have rankings of their own.
 pub const PARITIES: usize = 2;
-/// Symbols there are.
+/// The number of symbols.
 pub const SYMBOLS: usize = 64;
-/// Exponents that symbols tell apart.
+/// The number of exponents.
 pub const EXPONENTS: u32 = 63;
-/// The symbol of a key that lies in the cell before.
+/// The symbol of a key in the previous key's cell.
 pub const SAME: u8 = 63;
-/// The rank of a symbol that is among the bits.
+/// The rank of an escaped symbol.
 pub const ESCAPE: usize = 31;
-/// Bits of such a symbol.
+/// Bits of an escaped symbol.
 pub const ESCAPE_BITS: usize = 6;
-/// Classes that a set can have.
+/// The maximum number of classes in a chapter.
 pub const CLASSES_MAX: usize = 8;
-/// Bytes of a class.
+/// Bytes per class.
 pub const CLASS_BYTES: usize = PARITIES * (ESCAPE + 1);
-/// The most bits of a rank that are kept in planes.
+/// The maximum number of planes.
 pub const PLANES_MAX: usize = 2;
-/// Keys that pay for a class.
+/// Keys that pay for one class.
 const KEYS_OF_CLASS: usize = 2048;
-/// Times that blocks look for a better class.
+/// Iterations of k-means.
 const TURNS: usize = 4;
 
-/// How often each symbol is at even and at odd places.
+/// The count of each symbol at even and at odd places.
 type Counts = [[u32; SYMBOLS]; PARITIES];
 
-/// A class as it is written and read.
+/// A class as stored.
 pub type ClassBytes = [u8; CLASS_BYTES];
 
 /// A class, and what each symbol costs in it.
 #[derive(Clone)]
 pub struct Class {
-    /// As it is written.
+    /// The class as stored.
     pub bytes: ClassBytes,
-    /// Bits of a rank that are kept in planes.
+    /// Bits of a rank that are stored in planes.
     pub planes: usize,
     /// The rank of each symbol, by parity.
     pub ranks: [[u8; SYMBOLS]; PARITIES],
@@ -55,7 +56,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// The class that is best for symbols that come so often.
+    /// The best class for symbols with these counts.
     fn new(counts: &Counts) -> Class {
         let rankings = [0, 1].map(|parity| ranking(counts, parity));
         let classes = (0..=PLANES_MAX).map(|planes| Class::of(&rankings, planes));
@@ -88,12 +89,12 @@ impl Class {
     }
 }
 
-/// Bits of a rank.
+/// Returns the bits that a rank takes.
 fn rank_bits(rank: usize, planes: usize) -> usize {
     planes + 1 + (rank >> planes)
 }
 
-/// The commonest symbols of a parity. Behind those that came, those nearest to them.
+/// The most frequent symbols of a parity, then those nearest to the mean.
 fn ranking(counts: &Counts, parity: usize) -> [u8; ESCAPE] {
     let (own, other) = (&counts[parity], &counts[1 - parity]);
     let all: u64 = own.iter().map(|&count| u64::from(count)).sum();
@@ -107,11 +108,12 @@ fn ranking(counts: &Counts, parity: usize) -> [u8; ESCAPE] {
     *symbols.first_chunk().expect("there are more symbols than ranks")
 }
 
-/// What each symbol costs in each class, by parity: the costs of a symbol are added at once.
+/// The cost of each symbol in each class, by parity, so that the costs in all classes are added at
+/// once.
 struct Costs([[[u16; CLASSES_MAX]; SYMBOLS]; PARITIES]);
 
 impl Costs {
-    /// More than a symbol costs in any class, and no sum for a block overflows.
+    /// More than a symbol costs in any class, yet no sum over a block overflows.
     const NONE: u16 = 1000;
 
     fn new(classes: &[Class]) -> Costs {
@@ -124,7 +126,7 @@ impl Costs {
         Costs(costs)
     }
 
-    /// The cheapest class of a block of at most 64 symbols, and the bits of all of them.
+    /// Returns the cheapest class of a block of at most 64 symbols, and the bits of these.
     #[inline(always)]
     fn cheapest(&self, symbols: &[u8]) -> (usize, u32) {
         let mut sums = [0u16; CLASSES_MAX];
@@ -137,7 +139,7 @@ impl Costs {
     }
 }
 
-/// The classes of some thousand neighbouring keys.
+/// The classes of a chapter.
 #[derive(Default)]
 pub struct Classes {
     classes: Vec<Class>,
@@ -145,7 +147,7 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Learns classes from blocks of symbols. `keys`: those that are to be written with them.
+    /// Learns classes from blocks of symbols. `keys`: the number of keys to be encoded with them.
     pub fn learn(blocks: &[&[u8]], keys: usize) -> Classes {
         let wanted = (keys / KEYS_OF_CLASS).clamp(1, CLASSES_MAX);
         let mut classes = by_mean(blocks, wanted);
@@ -161,13 +163,13 @@ impl Classes {
         Classes { classes, costs }
     }
 
-    /// Whether there are none.
+    /// Whether there are no classes.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }
 
-    /// The cheapest class of a block, its number, and the bits of the block's symbols. Requires:
-    /// there are classes.
+    /// Returns the cheapest class for a block's symbols, its number, and the bits of the symbols.
+    /// Requires: there are classes.
     #[inline(always)]
     pub fn cheapest(&self, symbols: &[u8]) -> (usize, &Class, u32) {
         let costs = self.costs.as_ref().expect("there are classes");
@@ -175,7 +177,7 @@ impl Classes {
         (number, &self.classes[number], bits)
     }
 
-    /// Appends all of them.
+    /// Appends all classes.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.classes.iter().for_each(|class| out.extend_from_slice(&class.bytes));
     }
@@ -191,7 +193,7 @@ fn is_used(counts: &Counts) -> bool {
     counts.iter().flatten().any(|&count| count > 0)
 }
 
-/// Classes of blocks whose symbols are about as great.
+/// The initial classes: blocks grouped by their mean symbol.
 fn by_mean(blocks: &[&[u8]], wanted: usize) -> Vec<Class> {
     let mean = |block: &&[u8]| {
         let sum: usize = block.iter().map(|&symbol| symbol as usize).sum();

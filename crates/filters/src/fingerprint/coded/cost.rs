@@ -1,21 +1,21 @@
-//! What coded cells take, before they are written.
+//! The size of coded cells, before they are written.
 //! ```text
 //! cell i takes     symbol of e_i+1  +  (e_i - c_i)  +  min(c_i - u, s)  bits
 //!                  with c_i = min(e_i, e_i+1)
-//! all take         fixed                            +  sum of these          with spare bits s
+//! all cells take   fixed                            +  sum of these          with spare bits s
 //! ```
-//! Invariant: more spare bits take no fewer bits; from some number on they take no more.
+//! Invariant: more spare bits never take fewer bits; beyond some number they take no more.
 
 use super::super::settle::{KEYS_MAX, Numbers, exponent};
 use super::classes::{Classes, SAME};
 use super::encode::symbol_of;
 use super::{SPARE_MAX, Shared};
 
-/// What the cells of some blocks take. Settling may add a bit to a cell here and there.
+/// The size of the cells of some blocks. Settling may add a bit to some cells.
 pub struct CodedCost {
-    /// Bits of headers and symbols, and of mantissas down to the lesser gap.
+    /// Bits of headers and symbols, and of mantissas down to the smaller gap.
     fixed: u32,
-    /// How many cells have a lesser gap of each exponent, above that of the unit.
+    /// The number of cells whose smaller gap has each exponent, relative to the unit's.
     lesser: [u32; 64],
 }
 
@@ -26,7 +26,7 @@ impl Default for CodedCost {
 }
 
 impl CodedCost {
-    /// Adds the cells of a block, whatever spare bits it has. Requires: some classes.
+    /// Adds the cells of a block; its own spare bits do not matter. Requires: there are classes.
     #[inline(always)]
     pub fn add(&mut self, block: &Numbers<'_>, group: Shared, classes: &Classes) {
         let turn = group.turn;
@@ -45,7 +45,7 @@ impl CodedCost {
             self.add_cell(before, before, block.unit);
         }
         let (_, _, symbol_bits) = classes.cheapest(&symbols[..block.numbers.len()]);
-        // Half a byte is lost where symbols and mantissas meet.
+        // Half a byte is lost on average where symbols and mantissas meet.
         self.fixed += group.header_bits() as u32 + 4 + symbol_bits;
     }
 
@@ -56,16 +56,16 @@ impl CodedCost {
         self.lesser[lesser.saturating_sub(unit) as usize & 63] += 1;
     }
 
-    /// The bits that all of it takes with so many spare bits; below zero, what [`CodedCost::spare`]
-    /// gives for fewer bits.
+    /// Returns the bits that all cells take with `spare` spare bits. The inverse of
+    /// [`CodedCost::spare`], for negative values, too.
     pub fn bits(&self, spare: f64) -> f64 {
         let growing = (1..).zip(&self.lesser[1..]);
         let taken = growing.map(|(most, &cells)| f64::from(cells) * spare.min(f64::from(most)));
         f64::from(self.fixed) + taken.sum::<f64>()
     }
 
-    /// The spare bits, on average, with which all of it takes so many bits; [`SPARE_MAX`] if it
-    /// does not take so many. Below zero if it takes more without any: by what each cell lacks.
+    /// Returns the average spare bits with which all cells take `bits`; at most [`SPARE_MAX`].
+    /// Negative: they take more even without any; then it is what each cell lacks.
     pub fn spare(&self, bits: f64) -> f64 {
         let mut left = bits - f64::from(self.fixed);
         let mut growing: u32 = self.lesser[1..].iter().sum();

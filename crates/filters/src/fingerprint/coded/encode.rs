@@ -6,15 +6,15 @@ use super::super::settle::{KEYS_MAX, Numbers, Settled, exponent};
 use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, SAME};
 use super::{FIRST_AT, HEADER_BITS, OWN_BITS, SPARE_AT, SPARE_MAX, STRIDE, Shared};
 
-/// The symbol of an exponent. `turn`: less than [`EXPONENTS`].
+/// Returns the symbol of an exponent. Requires: `turn` is below [`EXPONENTS`].
 #[inline(always)]
 pub(super) fn symbol_of(exponent: u32, turn: u32) -> u8 {
     let turned = exponent + EXPONENTS - turn;
     (if turned >= EXPONENTS { turned - EXPONENTS } else { turned }) as u8
 }
 
-/// Appends the symbol of each key's gap to the next one, before cells are settled: what classes are
-/// learnt from. `next`: the key after the block, if one is known.
+/// Appends the symbol of each key's gap to the next key, before cells are settled, to learn classes
+/// from. `next`: the key after the block, if known.
 pub fn gap_symbols(numbers: &[u64], next: Option<u64>, turn: u32, out: &mut Vec<u8>) {
     let symbol = |low: u64, high: u64| exponent(low, high).map_or(SAME, |it| symbol_of(it, turn));
     let first = out.len();
@@ -24,9 +24,11 @@ pub fn gap_symbols(numbers: &[u64], next: Option<u64>, turn: u32, out: &mut Vec<
     out.push(next.map_or(before, |next| symbol(last, next)));
 }
 
-/// Appends the block to `out`. `own`: the last bits that its numbers do without, beside those that
-/// a prefix leaves empty. Requires: some classes; as many spare bits as the group has, or one more;
-/// numbers without the bits that are dropped.
+/// Appends the block to `out`. `own`: the last bits that its numbers drop, besides those that a
+/// prefix leaves empty.
+///
+/// Requires: there are classes; the block has the group's spare bits or one more; the dropped bits
+/// are removed from the numbers.
 #[inline(always)]
 pub fn encode_coded(
     (block, own): (&Numbers<'_>, u32),
@@ -56,7 +58,7 @@ pub fn encode_coded(
     writer.finish();
 }
 
-/// A symbol for each key: of the gap behind it, or `SAME` if the next key lies in its cell.
+/// Returns a symbol per key: that of the gap behind it, or `SAME` if the next key shares its cell.
 #[inline(always)]
 fn symbols_of(settled: &Settled, turn: u32, count: usize) -> [u8; KEYS_MAX] {
     let (mut symbols, mut cell) = ([SAME; KEYS_MAX], 0);
@@ -74,7 +76,7 @@ fn rank(class: &Class, place: usize, symbol: u8) -> usize {
     usize::from(class.ranks[place % PARITIES][usize::from(symbol)])
 }
 
-/// Stride by stride, the planes of all ranks, then their unary parts.
+/// Writes, for each stride, the planes of all ranks, then their unary parts.
 #[inline(always)]
 fn write_symbols(symbols: &[u8], class: &Class, writer: &mut LowBits<'_>) {
     for stride in symbols.chunks(STRIDE) {
@@ -90,8 +92,8 @@ fn write_symbols(symbols: &[u8], class: &Class, writer: &mut LowBits<'_>) {
     }
 }
 
-/// The last cell first. Behind a cell's bits, the symbols up to the next cell that are not told by
-/// their ranks.
+/// Writes the last cell first. A cell's bits are followed by the escaped symbols up to the next
+/// cell.
 #[inline(always)]
 fn write_mantissas(settled: &Settled, symbols: &[u8], class: &Class, writer: &mut LowBits<'_>) {
     let mut cell = settled.len - 1;
@@ -107,7 +109,7 @@ fn write_mantissas(settled: &Settled, symbols: &[u8], class: &Class, writer: &mu
     }
 }
 
-/// Bits, low ones first.
+/// A bit string, least significant bit first.
 struct LowBits<'o> {
     out: &'o mut Vec<u8>,
     word: u64,
@@ -115,7 +117,7 @@ struct LowBits<'o> {
 }
 
 impl LowBits<'_> {
-    /// Requires: a number of so many bits, at most 32.
+    /// Appends a number of `len` bits, at most 32.
     #[inline(always)]
     fn push(&mut self, number: u64, len: usize) {
         self.word |= number << self.used;
@@ -126,7 +128,7 @@ impl LowBits<'_> {
         }
     }
 
-    /// As [`LowBits::push`], of at most 64 bits.
+    /// Same as [`LowBits::push`], for at most 64 bits.
     #[inline(always)]
     fn push_long(&mut self, number: u64, len: usize) {
         if len <= 32 {

@@ -1,4 +1,4 @@
-//! Keys of every distribution, under classes that were learnt from them and from others.
+//! Keys of all distributions, with classes learned from them and from other keys.
 
 use super::super::settle::Numbers;
 use super::super::settle_laws::{assert_cells, for_drawn_blocks, for_edge_blocks, mixed};
@@ -22,7 +22,7 @@ fn learnt(blocks: &[&[u64]], keys: usize) -> Classes {
     Classes::learn(&symbols, keys)
 }
 
-/// A group in which a block with so many spare bits may be.
+/// A group that may contain a block with `spare` spare bits.
 fn group_of(spare: usize, unit: u32) -> Shared {
     Shared { turn: TURN, spare: (spare - spare % 2) as u32, unit, is_aligned: false }
 }
@@ -39,7 +39,7 @@ impl Encoded {
         let (mut bytes, mut written) = (Vec::new(), Vec::new());
         encode_coded((block, 0), group_of(block.spare, block.unit), classes, &mut bytes);
         let len = bytes.len();
-        // What follows is read, and means nothing.
+        // The bytes that follow are read, too, but must not matter.
         bytes.extend((0..WINDOW as u64).map(|at| mixed(at) as u8));
         classes.write(&mut written);
         let group = group_of(block.spare, block.unit);
@@ -88,12 +88,12 @@ fn pairs_become_exact_and_then_take_no_more_bits() {
     assert_eq!(encoded(14).len, encoded(SPARE_MAX).len);
     let exact = encoded(14);
     exact.block().for_each_bounds(numbers[0], |low, high| assert_eq!(low, high));
-    // A gap of 2^12 takes its exponent's symbol and twelve bits, a gap of 1 a symbol: of two keys.
+    // A gap of 2^12 takes its exponent's symbol and twelve bits, a gap of 1 a symbol: per two keys.
     assert!(exact.len * 8 < 31 * (12 + 2 + 2) + 40, "{} bytes", exact.len);
 }
 
-/// Keys that differ in their last bits alone share a cell, which has all numbers that differ from
-/// them in no others.
+/// Keys that differ only in their last bits share a cell. It contains exactly the numbers that
+/// differ from them only in these bits.
 #[test]
 fn cells_of_numbers_without_last_bits() {
     for dropped in (0..=12u32).chain([20]) {
@@ -144,7 +144,7 @@ fn damaged_blocks_lead_nowhere_else() {
     let block = Numbers { numbers: &numbers, anchor: numbers[0], next: None, spare: 5, unit: 0 };
     for seed in 0..3000 {
         let mut encoded = Encoded::new(&block, &classes);
-        // Six bits of the symbols are taken for how many bits are dropped.
+        // The first six bits of the symbols are read as the number of dropped bits.
         encoded.group.is_aligned = seed % 3 == 0;
         for turn in 0..1 + seed % 7 {
             let noise = mixed(seed << 8 | turn);

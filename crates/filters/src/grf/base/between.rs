@@ -1,41 +1,42 @@
-//! Where between two neighbours a number lies.
+//! Maps a number between two neighbours to an offset.
 //! ```text
 //! low                              middle                              high
 //! |.:.:.: : : :  :   :    :     :    |    :     :    :   :  : : : :.:.:.|     roots
 //! 0                                32767 32768                      65535
 //! |              :       :       :       :       :   |   :       :      |     aligned
-//!                                                  split: most zeros at its end
+//!                                                  split: the number with most trailing zeros
 //! ```
-//! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones
-//! are told apart better: offsets are a root of the distance to the nearer neighbour. Networks
-//! begin at round numbers, and end just before those. There offsets are measured from the roundest
-//! number above `low`: a few of their bits tell an end from the begin behind it. Invariant: offsets
-//! are monotone in numbers.
+//! Queried and flushed keys crowd near the keys of the base, so numbers near them need more
+//! resolution. Offsets grow with a root of the distance to the nearer neighbour. Networks begin at
+//! round numbers, and end just before them. There, offsets are measured from the roundest number
+//! above `low`: a few of their bits tell an end from the start after it.
+//!
+//! Invariant: offsets are monotone in numbers.
 
 use crate::base::real::sqrt;
 
-/// Bits of an offset.
+/// Bits per offset.
 pub(crate) const OFFSET_BITS: u32 = 16;
-/// Half of the offsets.
+/// Half the number of offsets.
 const HALF: u64 = 1 << (OFFSET_BITS - 1);
 const LAST: u64 = 2 * HALF - 1;
 
-/// How offsets are spaced.
+/// The spacing of offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Spacing {
-    /// By the square root of the distance: where neighbours tell little of what is asked.
+    /// By the square root of the distance: where neighbours say little about queries.
     #[default]
     SquareRoot,
-    /// By the fourth root: where keys crowd as text does.
+    /// By the fourth root: where keys crowd, as in text.
     FourthRoot,
-    /// By powers of two, on either side of the roundest number above `low`: where ends lie next to
-    /// begins.
+    /// By powers of two, on either side of the roundest number above `low`: where ends of ranges
+    /// are adjacent to starts.
     Aligned,
 }
 
 impl Spacing {
-    /// The offset of `number` from `low` (included) to `high` (excluded). Requires: it lies between
-    /// them.
+    /// Returns the offset of `number` between `low` (inclusive) and `high` (exclusive). Requires:
+    /// it lies between them.
     #[inline(always)]
     pub(crate) fn offset(self, number: u64, low: u64, high: u64) -> u64 {
         debug_assert!(low <= number && number < high, "{low} <= {number} < {high}");
@@ -50,16 +51,16 @@ impl Spacing {
         }
     }
 
-    /// The offset of a distance of less than half the width.
+    /// Returns the offset of a distance below half the width.
     #[inline(always)]
     fn near(self, distance: u64, width: u64) -> u64 {
-        // Each step is monotone in the distance, rounded or not.
+        // Each step is monotone in the distance, even with rounding.
         let root = sqrt(2.0 * distance as f64 / width as f64);
         let root = if self == Spacing::FourthRoot { sqrt(root) } else { root };
         ((root * HALF as f64) as u64).min(HALF - 1)
     }
 
-    /// No number with an offset of at least `offset` is below this.
+    /// Returns a lower bound of the numbers with an offset of at least `offset`.
     pub(crate) fn least(self, offset: u64, low: u64, high: u64) -> u64 {
         if self == Spacing::Aligned {
             return Split::new(low, high).least(offset);
@@ -72,7 +73,7 @@ impl Spacing {
         high - 1 - below.saturating_add(1).min(width - 1)
     }
 
-    /// No number with an offset of at most `offset` is above this.
+    /// Returns an upper bound of the numbers with an offset of at most `offset`.
     pub(crate) fn greatest(self, offset: u64, low: u64, high: u64) -> u64 {
         if self == Spacing::Aligned {
             return Split::new(low, high).greatest(offset);
@@ -80,7 +81,7 @@ impl Spacing {
         high - 1 - (self.least(LAST - offset, low, high) - low)
     }
 
-    /// The distance at which an offset of less than half begins.
+    /// Returns the distance at which an offset begins. Requires: an offset below `HALF`.
     fn reach(self, offset: u64, width: u64) -> f64 {
         let root = offset as f64 / HALF as f64;
         let square = root * root;
@@ -88,7 +89,7 @@ impl Spacing {
     }
 }
 
-/// The numbers from `low` up to `high`, divided at the roundest of those above `low`.
+/// The numbers from `low` to `high`, split at the roundest one above `low`.
 /// ```text
 /// low                   split               high
 ///  |        :       :     |     :       :     |
@@ -99,8 +100,7 @@ struct Split {
     low: u64,
     split: u64,
     high: u64,
-    /// Bits by which distances are longer than offsets, below the split and above; less than 0:
-    /// shorter.
+    /// How many bits more distances have than offsets, below and above the split; negative: fewer.
     longer: [i32; 2],
 }
 
@@ -110,7 +110,7 @@ impl Split {
         let last = high - 1;
         let split = match (low ^ last).checked_ilog2() {
             Some(bit) => last >> bit << bit,
-            // There is one number.
+            // There is only one number.
             None => low,
         };
         let longer = |width: u64| {
@@ -136,8 +136,8 @@ impl Split {
         self.number(offset, [first_of, last_of])
     }
 
-    /// The number with an offset whose distance from the split is told by the first of these below
-    /// it, by the second one above.
+    /// Returns the number with an offset. The first function gives its distance from the split if
+    /// it lies below, the second one if it lies above.
     fn number(&self, offset: u64, [below, above]: [fn(u64, i32) -> u64; 2]) -> u64 {
         match offset.checked_sub(HALF) {
             Some(offset) => {
@@ -151,23 +151,23 @@ impl Split {
     }
 }
 
-/// A number with so many zeros behind it; less than 0: without so many of its bits.
+/// Shifts `number` left by `bits` bits, or right if `bits` is negative.
 #[inline(always)]
 fn shifted(number: u64, bits: i32) -> u64 {
     if bits < 0 { number >> -bits } else { number << bits }
 }
 
-/// The least distance whose offset, shorter by so many bits, is not below this one.
+/// Returns the smallest distance whose offset is at least `offset`.
 fn first_of(offset: u64, longer: i32) -> u64 {
     if longer < 0 { offset.div_ceil(1 << -longer) } else { offset << longer }
 }
 
-/// The greatest distance whose offset is not above this one.
+/// Returns the largest distance whose offset is at most `offset`.
 fn last_of(offset: u64, longer: i32) -> u64 {
     if longer < 0 { offset >> -longer } else { ((offset + 1) << longer).wrapping_sub(1) }
 }
 
-/// More than rounding makes of a distance.
+/// More than rounding can change a distance by.
 const SLACK: f64 = 1.0 / (1u64 << 40) as f64;
 
 #[cfg(test)]
@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    /// An end and the begin behind it differ in an offset's first bits, wherever they lie in a wide
-    /// gap. Offsets by a root need nearly all bits for that.
+    /// An end and the start after it differ in the leading bits of their offsets, anywhere in a
+    /// wide gap. Offsets by a root would need nearly all bits for that.
     #[test]
     fn few_bits_of_an_aligned_offset_tell_an_end_from_the_begin_behind_it() {
         let (low, high) = ((1 << 40) + 1, (1 << 40) + (1 << 20));

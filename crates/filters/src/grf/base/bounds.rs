@@ -1,7 +1,7 @@
-//! From places back to keys: what a cursor asks the base.
+//! Maps places back to bounds on keys, for cursors.
 //! ```text
-//! bucket            -> per key, the least and the greatest view it can have
-//! bucket, fraction  -> the least and the greatest view of keys with that place
+//! bucket            -> per key, its smallest and largest possible view
+//! bucket, fraction  -> the smallest and largest view of keys with that place
 //! ```
 //! Invariant: bounds are never too narrow; they may be too wide.
 
@@ -19,7 +19,7 @@ use crate::grf::base::place::{FRACTION_BITS, place};
 use crate::grf::base::{Base, block_count};
 
 impl Base {
-    /// The view of `key` in a bucket. None: it may lie in another one, and must be looked for.
+    /// Returns the view of `key` in a bucket. None: it may lie in another bucket.
     pub(crate) fn view_within(&self, (list, bucket): (usize, usize), key: &[u8]) -> Option<u64> {
         if self.is_edge(list) {
             return None;
@@ -35,8 +35,8 @@ impl Base {
         (start <= view && view < end).then_some(view)
     }
 
-    /// Where a block that is not its group's first begins, and a view from which on keys may lie
-    /// elsewhere.
+    /// Returns the first view of a block, and a view from which on keys may lie elsewhere.
+    /// Requires: not the group's first block.
     fn ends(&self, index: usize, group: &Group<'_>, block: usize) -> (u64, u64) {
         match group.kind {
             Kind::Spline => {
@@ -49,8 +49,8 @@ impl Base {
         }
     }
 
-    /// A word: no key with a lesser one has that view in the list, or a greater one, or lies in a
-    /// later list. None: unknown.
+    /// Returns a word such that keys with smaller words have smaller views in the list, or lie in
+    /// earlier lists. None: unknown.
     pub(crate) fn word_at_view(&self, list: usize, view: u64) -> Option<u64> {
         if self.is_edge(list) {
             return None;
@@ -65,8 +65,9 @@ impl Base {
         })
     }
 
-    /// A word at which a bucket begins (behind the last bucket: the next list). Keys with lesser
-    /// words lie before the bucket, keys with greater words in it or behind it. None: unknown.
+    /// Returns the word at which a bucket begins; for the bucket after the last one, the next list.
+    /// Keys with smaller words lie before it, keys with larger words in it or after it. None:
+    /// unknown.
     pub(crate) fn word_at_bucket(&self, (list, bucket): (usize, usize)) -> Option<u64> {
         if self.is_edge(list) {
             return None;
@@ -79,8 +80,8 @@ impl Base {
         }
     }
 
-    /// The least and the greatest view of keys in a block, those above all that share the prefix
-    /// included.
+    /// Returns the smallest and the largest view of keys in a block, including keys above all that
+    /// share the prefix.
     fn block_views(&self, index: usize, group: &Group<'_>, block: usize) -> (u64, u64) {
         let last = block + 1 == group.blocks;
         let first = if block == 0 { 0 } else { group.head(block) };
@@ -88,33 +89,32 @@ impl Base {
     }
 }
 
-/// What tells the views that a bucket's keys can have, and those of keys that have a fraction of
-/// it.
+/// Bounds on the views of a bucket's keys, and of keys with a given fraction.
 #[derive(Default)]
 pub(crate) struct BucketViews {
     scale: Scale,
-    /// Of each key in the base the least and the greatest view, but for keys on a line.
+    /// The smallest and the largest view of each base key, except for keys on a line.
     cells: Vec<(u64, u64)>,
 }
 
-/// How fractions become views.
+/// How fractions map to views.
 #[derive(Default)]
 enum Scale {
-    /// At an edge: a place is a view. The bucket.
+    /// At an edge, where the place is the view. Has the bucket.
     Edge(usize),
     Cells(Limits),
     Gaps(Extent),
-    /// On a line, and where the group ends.
+    /// On a line, with the group's end.
     Line(Line, u64),
-    /// Nothing tells: the views of the block's keys.
+    /// Unknown: all views of the block.
     Whole((u64, u64)),
-    /// No bucket was read.
+    /// No bucket was read yet.
     #[default]
     None,
 }
 
 impl BucketViews {
-    /// Goes to another bucket, keeping the memory.
+    /// Moves to another bucket, reusing the memory.
     pub(crate) fn read(&mut self, base: &Base, (list, bucket): (usize, usize)) {
         self.cells.clear();
         if base.is_edge(list) {
@@ -153,8 +153,8 @@ impl BucketViews {
         };
     }
 
-    /// The least and the greatest view that a key of the base can have. Requires: this was read of
-    /// the same base and bucket, which has the key.
+    /// Returns the smallest and the largest possible view of a base key. Requires: the last `read`
+    /// was for this base and bucket, which has the key.
     pub(crate) fn of_key(
         &self,
         base: &Base,
@@ -167,13 +167,12 @@ impl BucketViews {
                 let block = SplineBlock::new(group.block(bucket), line.model.layout);
                 line.position_views(block.position_of(rank))
             }
-            // Of damaged blocks fewer may have been read than they say to have.
+            // A damaged block may yield fewer keys than its count says.
             _ => self.cells.get(rank).copied().unwrap_or((0, u64::MAX)),
         }
     }
 
-    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may
-    /// lie between them.
+    /// Returns bounds on the views of keys with this fraction of `bits` bits; they may be too wide.
     pub(crate) fn of_fraction(&self, fraction: u64, bits: usize) -> (u64, u64) {
         let cells = &self.cells[..];
         match &self.scale {

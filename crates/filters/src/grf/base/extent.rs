@@ -1,7 +1,7 @@
-//! The places of keys in a block of gap fingerprints.
+//! The fractions of keys in a block of gap or coded cells.
 //! ```text
 //! start        [c0]        [c1]   [c2]                end
-//!   <-- gap 0 -->  <- gap 1 ->  <2>  <----- gap 3 ---->    all alike in the fraction, however wide
+//!   <-- gap 0 -->  <- gap 1 ->  <2>  <----- gap 3 ---->    equal shares of the fraction
 //! fraction = (gap + offset in the gap) / number of gaps
 //! ```
 //! Invariant: fractions are monotone in keys.
@@ -11,7 +11,7 @@ use crate::grf::base::between::{OFFSET_BITS, Spacing};
 
 const LAST_OFFSET: u64 = (1 << OFFSET_BITS) - 1;
 
-/// The numbers among which the keys of a block are, both ends included.
+/// The range of a block's numbers, both ends included.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub(crate) start: u64,
@@ -20,22 +20,23 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// The fraction, of `bits` bits, of a number in a block of `count` keys.
+    /// Returns the fraction, of `bits` bits, of a number in a block of `count` keys.
     #[inline(always)]
     pub(crate) fn fraction(&self, fall: &Fall, number: u64, count: usize, bits: usize) -> u64 {
         let place = match *fall {
             Fall::In { through, .. } => (through as u64) << OFFSET_BITS,
             Fall::Between { before, end, next } => {
-                // Only damaged images name numbers behind the end.
+                // Only damaged images have numbers beyond the end.
                 let high = next.unwrap_or(self.end + 1).max(number + 1);
                 ((before as u64) << OFFSET_BITS) + self.spacing.offset(number, end, high)
             }
         };
-        // Both factors are small: a division of 32 bits.
+        // Both fit into 32 bits, whose division is faster.
         u64::from((place << bits >> OFFSET_BITS) as u32 / (count as u32 + 1))
     }
 
-    /// The least and the greatest view of keys with this fraction, among keys with these views.
+    /// Returns the smallest and the largest view of keys with this fraction. `cells`: the views of
+    /// each cell.
     pub(crate) fn views(&self, fraction: u64, cells: &[(u64, u64)], bits: usize) -> (u64, u64) {
         let gaps = (cells.len() as u64 + 1) << OFFSET_BITS;
         // Keys after the group's prefix have the last fraction, which may be beyond all places.
@@ -47,9 +48,9 @@ impl Extent {
         (low, high)
     }
 
-    /// The gap of a place, from the end of one cell to the start of the next, and the offset in it.
-    /// (Cells of aligned keys lack last bits. If `start` has some of these, the first cell begins
-    /// at or before it, so that the first gap is empty.)
+    /// Returns the gap of a place, from the end of one cell to the start of the next, and the
+    /// offset in it. (Cells of aligned keys drop last bits. If `start` has some of these, the first
+    /// cell begins at or before it, so the first gap is empty.)
     fn gap(&self, place: u64, cells: &[(u64, u64)]) -> (u64, u64, u64) {
         let (gap, offset) = ((place >> OFFSET_BITS) as usize, place & LAST_OFFSET);
         let low = gap.checked_sub(1).map_or(self.start, |before| number(cells[before].1) + 1);
@@ -57,7 +58,7 @@ impl Extent {
         (low, high, offset)
     }
 
-    /// No key from this place on is below.
+    /// Returns a lower bound of the keys at or after a place.
     fn least(&self, place: u64, cells: &[(u64, u64)]) -> u64 {
         let (low, high, offset) = self.gap(place, cells);
         match ((place >> OFFSET_BITS) as usize).checked_sub(1) {
@@ -67,7 +68,7 @@ impl Extent {
         }
     }
 
-    /// No key up to this place is above.
+    /// Returns an upper bound of the keys up to a place.
     fn greatest(&self, place: u64, cells: &[(u64, u64)]) -> u64 {
         let (low, high, offset) = self.gap(place, cells);
         if low < high { self.spacing.greatest(offset, low, high) } else { low.max(high) }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
     use crate::grf::base::place::FRACTION_BITS;
 
-    /// As packed entries are cut, and keys asked for are not.
+    /// Packed entries are truncated, query keys are not.
     #[test]
     fn a_fraction_is_the_prefix_of_one_with_another_bit() {
         let extent = Extent { start: 1000, end: u64::MAX >> 3, spacing: Spacing::FourthRoot };

@@ -1,29 +1,31 @@
-//! Where in a block of cells a key falls, as a fraction of the block that is fine where keys are.
+//! The position of a key within a block of cells, as a fraction with more resolution near cells.
 //! ```text
 //! cells     . . [c0] . . . . . . . . . . . . . . . . [c1] . . [c2] . . .
 //! gaps      <0-><--------------- gap 1 --------------><- gap 2 -><- 3 ->
-//!           all alike in the number, however wide
+//!           equal shares of the fraction, however wide
 //! gap       in c0 | near c0, bits shared: many ... few | few ... many: near c1
 //! fraction  (gap + offset in the gap) / number of gaps
 //! ```
-//! Keys that are asked for and keys that are flushed crowd near the keys of the base. All gaps thus
-//! have equally many numbers, and a gap is measured from its two cells. A key between them differs
-//! from the nearer one in some bit: the later that bit, the nearer the key. Above a cell that can
-//! only be where the cell has a zero, below it where it has a one: those bits are counted. Each
-//! next piece has half the numbers; flatter shares were measured, and were worse on all sets. The
-//! key's bits after the one that differs tell the keys of a piece apart. Invariant: fractions are
-//! monotone in keys.
+//! Queried and flushed keys crowd near the keys of the base. So all gaps have equal shares, and a
+//! gap is measured from its two cells. A key in a gap differs from the nearer cell in some bit: the
+//! later that bit, the nearer the key. Above a cell that bit must be a zero of the cell, below it a
+//! one; the offset counts only such bits.
+//!
+//! Each next piece has half as many offsets; flatter divisions were measured and were worse on all
+//! data sets. The key's bits after the differing one tell the keys of a piece apart.
+//!
+//! Invariant: fractions are monotone in keys.
 
 use crate::fingerprint::cell::{Fall, Found, Tail};
 
-/// Bits of an offset in a gap.
+/// Bits of an offset within a gap.
 const OFFSET_BITS: u32 = 12;
-/// Half a gap's numbers.
+/// Half of a gap's offsets.
 const HALF: u64 = 1 << (OFFSET_BITS - 1);
-/// The bits of the numbers of each piece of a half, from its wide end on. Beyond the last piece a
-/// key is next to the cell.
+/// Bits of the offsets of each piece of a half, from its far end on. Beyond the last piece a key is
+/// adjacent to the cell.
 const PIECE_BITS: [u32; 8] = [10, 9, 8, 7, 6, 5, 4, 4];
-/// Where each piece begins, from the wide end of the half on.
+/// The first offset of each piece, from the far end of the half on.
 const STARTS: [u64; PIECE_BITS.len() + 1] = starts();
 const _: () = assert!(STARTS[PIECE_BITS.len()] == HALF);
 
@@ -37,17 +39,16 @@ const fn starts() -> [u64; PIECE_BITS.len() + 1] {
     starts
 }
 
-/// What lies around the cells of a block, as views.
+/// What surrounds the cells of a block, as views.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// The bits that all keys of the block before its first cell share with that cell, as far as
-    /// known.
+    /// The number of known bits that keys before the block's first cell share with that cell.
     pub(crate) head_bits: usize,
-    /// No key of the block has a greater view.
+    /// An upper bound of the block's views.
     pub(crate) end: u64,
 }
 
-/// The fraction, of `bits` bits, of a key that was found in a block of `count` cells.
+/// Returns the fraction, of `bits` bits, of a key found in a block of `count` cells.
 #[inline]
 pub(crate) fn fraction(
     found: &Found,
@@ -57,7 +58,7 @@ pub(crate) fn fraction(
     bits: usize,
 ) -> u64 {
     let offset = match found.fall {
-        Fall::In => 1 << OFFSET_BITS, // as next to the cell, but after it
+        Fall::In => 1 << OFFSET_BITS, // as adjacent to the cell, but after it
         Fall::NearBefore { split, shared } => near_before(key, split, shared),
         Fall::NearAfter { split, shared } => {
             let split = if found.before == 0 { limits.head_bits } else { split };
@@ -66,11 +67,11 @@ pub(crate) fn fraction(
         Fall::AfterAll { shared } => after_all(key, shared, limits.end),
     };
     let place = ((found.before as u64) << OFFSET_BITS) + offset;
-    // Both factors are small: a division of 32 bits.
+    // Both fit into 32 bits, whose division is faster.
     u64::from((place << bits >> OFFSET_BITS) as u32 / (count as u32 + 1))
 }
 
-/// The offset of a key that differs from the cell before it in bit `shared`.
+/// Returns the offset of a key that first differs from the cell before it in bit `shared`.
 #[inline]
 fn near_before(key: &Tail<'_>, split: usize, shared: usize) -> u64 {
     // Keys above the cell differ from it where it has a zero.
@@ -81,7 +82,7 @@ fn near_before(key: &Tail<'_>, split: usize, shared: usize) -> u64 {
     }
 }
 
-/// The offset of a key that differs from the cell after it in bit `shared`.
+/// Returns the offset of a key that first differs from the cell after it in bit `shared`.
 #[inline]
 fn near_after(key: &Tail<'_>, split: usize, shared: usize) -> u64 {
     // Keys below the cell differ from it where it has a one.
@@ -92,14 +93,14 @@ fn near_after(key: &Tail<'_>, split: usize, shared: usize) -> u64 {
     }
 }
 
-/// How many of the first `len` bits are ones; of more than a word, as if all were.
+/// Returns the number of ones in the first `len` bits; beyond a word, all bits count as ones.
 #[inline]
 fn ones(word: u64, len: usize) -> usize {
     if len >= 64 { 64 } else { (word & !(u64::MAX >> len)).count_ones() as usize }
 }
 
-/// The offset of a key that shares `shared` bits with the last cell: the block's end takes the
-/// place of a next cell.
+/// Returns the offset of a key that shares `shared` bits with the last cell. The block's end acts
+/// as the next cell.
 #[inline]
 fn after_all(key: &Tail<'_>, shared: usize, end: u64) -> u64 {
     let shared_with_end = common(key.view(), end);
@@ -108,33 +109,32 @@ fn after_all(key: &Tail<'_>, shared: usize, end: u64) -> u64 {
     } else if shared_with_end < 64 {
         near_after(key, shared + 1, shared_with_end)
     } else {
-        2 * HALF - 1 // what follows the view is not known of the end
+        2 * HALF - 1 // the bits of the end beyond its view are unknown
     }
 }
 
-/// The first bit after the one in which the last cell and the block's end differ; of bits beyond
-/// the view the end tells nothing.
+/// Returns the bit after the one in which the last cell and the block's end differ. Beyond the
+/// view, the end is unknown.
 #[inline]
 fn last_split(shared_with_end: usize) -> usize {
     shared_with_end.min(63) + 1
 }
 
-/// The leading bits that two views share.
+/// Returns the common prefix of two views, in bits.
 #[inline]
 fn common(a: u64, b: u64) -> usize {
     (a ^ b).leading_zeros() as usize
 }
 
-/// Finds the views of the keys that have a fraction: the inverse of [`fraction`].
+/// Inverts [`fraction`]: finds the views of keys with a given fraction.
 pub(crate) struct Bounds<'a> {
-    /// The least and the greatest view of each cell.
+    /// The smallest and the largest view of each cell.
     pub(crate) cells: &'a [(u64, u64)],
     pub(crate) limits: Limits,
 }
 
 impl Bounds<'_> {
-    /// The least and the greatest view of keys with this fraction of `bits` bits; the true ones may
-    /// lie between them.
+    /// Returns bounds on the views of keys with this fraction of `bits` bits; they may be too wide.
     pub(crate) fn of(&self, fraction: u64, bits: usize) -> (u64, u64) {
         let gaps = (self.cells.len() as u64 + 1) << OFFSET_BITS;
         // Keys after the group's prefix have the last fraction, which may be beyond all places.
@@ -144,8 +144,8 @@ impl Bounds<'_> {
         (low, if after >= gaps { u64::MAX } else { self.view(after - 1, true) })
     }
 
-    /// A view that no key from this place on is below; for `greatest`: that no key up to this place
-    /// is above.
+    /// Returns a lower bound of the views at or after a place; with `greatest`, an upper bound of
+    /// those up to it.
     fn view(&self, place: u64, greatest: bool) -> u64 {
         let (gap, offset) = ((place >> OFFSET_BITS) as usize, place & ((1 << OFFSET_BITS) - 1));
         let before = gap.checked_sub(1).map(|before| self.cells[before]);
@@ -162,7 +162,7 @@ impl Bounds<'_> {
     }
 }
 
-/// The bound at an offset after a cell with the views `before`.
+/// Returns the bound at an offset after a cell with the views `before`.
 fn view_near_before(before: (u64, u64), split: usize, offset: u64, greatest: bool) -> u64 {
     let (low, high) = before;
     let piece = STARTS.partition_point(|&start| start < HALF - offset) - 1;
@@ -173,7 +173,7 @@ fn view_near_before(before: (u64, u64), split: usize, offset: u64, greatest: boo
     match bound {
         Some(bound) if greatest => bound.max(high),
         Some(bound) if offset > 0 => bound,
-        // Next to the cell, or in it.
+        // Adjacent to the cell, or in it.
         _ => {
             if greatest {
                 high
@@ -184,8 +184,8 @@ fn view_near_before(before: (u64, u64), split: usize, offset: u64, greatest: boo
     }
 }
 
-/// The bound at an offset, from the middle of the gap on, before a cell that begins at the view
-/// `after`.
+/// Returns the bound at an offset, counted from the middle of the gap, before a cell that begins at
+/// view `after`.
 fn view_near_after(after: u64, split: usize, offset: u64, greatest: bool) -> u64 {
     let piece = STARTS.partition_point(|&start| start <= offset) - 1;
     let within = offset - STARTS[piece];
@@ -198,13 +198,13 @@ fn view_near_after(after: u64, split: usize, offset: u64, greatest: bool) -> u64
     }
 }
 
-/// Where the one is, from bit `from` on, before which there are `before` ones.
+/// Returns the position of the one, from bit `from` on, that has `before` ones before it.
 fn nth_one(word: u64, from: usize, before: usize) -> Option<usize> {
     (from..64).filter(|&at| word << at >> 63 == 1).nth(before)
 }
 
-/// The first `shared` bits of a view, then `bit`, then the bits that tell the offsets of a piece
-/// apart, then ones or zeros.
+/// Concatenates the first `shared` bits of a view, `bit`, the bits of an offset in its piece, and
+/// then ones or zeros.
 fn continued(view: u64, shared: usize, bit: u64, rest: u64, piece: usize, ones: bool) -> u64 {
     let fill = if ones { u64::MAX >> PIECE_BITS[piece] } else { 0 };
     view & !(u64::MAX >> shared) | bit << (63 - shared) | (rest | fill) >> shared >> 1
@@ -224,8 +224,8 @@ mod tests {
     use crate::grf::part::Part;
     use crate::grf::part::builder::PartBuilder;
 
-    /// Rounded down, and so each is the prefix of every longer one: packed entries are cut, keys
-    /// asked for are not.
+    /// Fractions are rounded down, so each is a prefix of every longer one. Packed entries are
+    /// truncated, query keys are not.
     #[test]
     fn a_fraction_is_the_prefix_of_one_with_another_bit() {
         for number in 0..20_000 {
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Both ends of networks, as fine as 2^`round` addresses.
+    /// Both ends of networks, at multiples of 2^`round` addresses.
     fn networks(seed: u64, count: u64, round: u64) -> Vec<u64> {
         let mut begin = 10 << 24 | mixed(seed) >> 44 << round;
         let mut ends = Vec::new();
@@ -322,7 +322,7 @@ mod tests {
         ends
     }
 
-    /// Blocks do without last bits, each without as many as its networks need.
+    /// Each block drops as many last bits as its networks allow.
     #[test]
     fn ends_of_networks_that_lack_last_bits() {
         let key = |number: u64| number.to_be_bytes().to_vec();
@@ -362,8 +362,8 @@ mod tests {
         assert_monotone_and_bounded(&base, &asked);
     }
 
-    /// Nothing is known of a block's end beyond the view. Keys that share the whole view with it
-    /// must therefore get one place, whatever they share with the last cell.
+    /// A block's end is unknown beyond its view. So keys that share the whole view with it must get
+    /// the same place, whatever they share with the last cell.
     #[test]
     fn keys_that_agree_with_the_end_of_a_block_beyond_its_view() {
         let deep = |stem: u64, rest: u64| {

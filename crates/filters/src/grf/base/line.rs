@@ -1,50 +1,52 @@
-//! The places of keys in a block of spline fingerprints.
+//! The fractions of keys in a block of spline fingerprints.
 //! ```text
 //! group     low |----------------- the line -----------------| ... tail ... | end
 //! blocks        |   0   |   1   |   2   | ...  |   last      .............  |
-//! fraction      the position, finer; in the last block 15/16 of them, the rest for the tail
+//! fraction      the fine position; in the last block it has 15/16 of the range, the tail the rest
 //! ```
-//! The line ends at the group's last key; the tail reaches to the next group, and may be far
-//! longer. Invariant: fractions are monotone in keys.
+//! The line ends at the group's last key. The tail reaches to the next group and may be much
+//! longer.
+//!
+//! Invariant: fractions are monotone in keys.
 
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::FINE_BITS;
 use crate::grf::base::between::{OFFSET_BITS, Spacing};
 
-/// The tail's share of the last block's fractions, as a power of two.
+/// The tail's share of the last block's fractions is 2^-`TAIL_BITS`.
 const TAIL_BITS: usize = 4;
 
 impl Line {
-    /// The fractions that the block's positions share.
+    /// The number of fractions for the block's positions.
     #[inline(always)]
     fn fractions(&self, bits: usize) -> u64 {
         let last = self.block + 1 == self.blocks;
         (1 << bits) - if last { 1 << (bits - TAIL_BITS) } else { 0 }
     }
 
-    /// The fraction, of `bits` bits, of a key with this position.
+    /// Returns the fraction, of `bits` bits, of a key at a fine position.
     #[inline(always)]
     pub(crate) fn fraction(&self, fine: u64, bits: usize) -> u64 {
         let within = fine - self.fine_start();
         within * self.fractions(bits) / (self.model.block_positions() << FINE_BITS)
     }
 
-    /// The fraction of a key with this view, beyond all positions. No key of the group has a
-    /// greater view than `end`.
+    /// Returns the fraction of a key beyond all positions. `end`: an upper bound of the group's
+    /// views.
     pub(crate) fn tail_fraction(&self, view: u64, end: u64, bits: usize) -> u64 {
         let (low, high) = self.tail(end);
         let offset = Spacing::SquareRoot.offset(view.clamp(low, high - 1), low, high);
         self.fractions(bits) + (offset << (bits - TAIL_BITS) >> OFFSET_BITS)
     }
 
-    /// Where the tail begins, and where it ends. Not empty.
+    /// Returns the start and the end of the tail, which is never empty.
     fn tail(&self, end: u64) -> (u64, u64) {
         let first = self.model.first_beyond(self.blocks);
         let low = self.low.saturating_add(first).min(u64::MAX - 1);
         (low, end.max(low).saturating_add(1))
     }
 
-    /// Where the block begins, and a view from which on keys may lie elsewhere.
+    /// Returns the start of the block, and a view from which on keys may lie elsewhere.
     pub(crate) fn views(&self, end: u64) -> (u64, u64) {
         let from = self.fine_start();
         let to = from + (self.model.block_positions() << FINE_BITS);
@@ -52,8 +54,7 @@ impl Line {
         (first, last.min(end))
     }
 
-    /// The least and the greatest view of keys with this fraction; the true ones may lie between
-    /// them.
+    /// Returns bounds on the views of keys with this fraction; they may be too wide.
     pub(crate) fn fraction_views(&self, fraction: u64, end: u64, bits: usize) -> (u64, u64) {
         let fractions = self.fractions(bits);
         if fraction < fractions {

@@ -1,14 +1,15 @@
-//! The base of a part: the keys of its last level, as static fingerprints.
+//! The base of a part: the keys of its last level as static fingerprints.
 //! ```text
 //! directory -> group -> block
 //! place of a key = (list, bucket, fraction)
 //!     list       0: below the first key; g + 1: group g; last: above the last key
 //!     bucket     block of the group
-//!     fraction   where in the block (fraction.rs, extent.rs, line.rs)
+//!     fraction   position within the block (fraction.rs, extent.rs, line.rs)
 //! ```
-//! Invariant: places taken as the ends of a range are monotone in keys, and the place of a single
-//! key lies between them. So whatever is asked with the places of the two ends of a range finds
-//! every key between them.
+//! A list belongs to one group, or to an edge: the keys below the first or above the last.
+//!
+//! Invariant: the places of a range's two ends are monotone in keys, and the place of any key in
+//! the range lies between them. So a search between them finds every key of the range.
 
 mod between;
 pub(super) mod bounds;
@@ -47,10 +48,10 @@ use crate::grf::sizes::{ARC_BYTES, LINE_BYTES, Slots, allocated_bytes};
 use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
 
-/// Lines on which a group's header may be.
+/// The number of cache lines that a group's header may span.
 const HEADER_LINES: usize = 2;
-/// Lines that a block and its key's fingerprint are likely to be on, if one of them is guessed; and
-/// how many are before that.
+/// The number of cache lines to prefetch around an estimated position, to cover a block and its
+/// fingerprint of the key. So many of them come before the estimate.
 const LINES_ABOUT: usize = 4;
 const LINES_BEFORE: usize = 2;
 
@@ -62,51 +63,51 @@ pub(crate) struct Base {
     pub(crate) starts: GroupStarts,
     pub(crate) end: FlushNumber,
     pub(crate) entries: u64,
-    /// Bits of the fractions of packed entries in the overlay, in eighths.
+    /// Bits per fraction of a packed entry in the overlay, in eighths.
     pub(crate) packed_steps: u8,
-    /// Keys that the overlay is expected to get before the base is built anew.
+    /// Keys that the overlay is expected to get before the base is rebuilt.
     pub(crate) overlay_keys: u64,
-    /// Hash bits of the keys of groups that have some.
+    /// Hash bits per key in groups that have hashes.
     pub(crate) point_bits: usize,
-    /// The bytes of all keys if they are of one length, and hashes tell some apart; else 0.
+    /// The length of all keys in bytes, if it is the same and hashes tell some keys apart; else 0.
     pub(crate) one_length: usize,
-    /// What it was built to be asked for.
+    /// The query mix it was built for.
     pub(crate) asked: Asked,
-    /// Some of the questions by which its bits are divided.
+    /// Some of the queries by which its bits were divided.
     pub(crate) questions: Questions,
-    /// What makes codes of keys: then these are meant wherever keys are named here.
+    /// The model of text, if any. Then "key" means a key's code throughout the base.
     pub(crate) text: Option<Box<TextModel>>,
 }
 
-/// The bucket of a key, and what is needed to find its place there.
+/// The bucket of a key, and what finding its place there needs.
 pub(crate) struct Site<'a> {
     pub(crate) list: usize,
     pub(crate) bucket: usize,
-    /// The key's coordinate within its list: its first 64 bits after the group's prefix, or its
-    /// place at the edges.
+    /// The key's coordinate within its list: its first 64 bits after the group's prefix; at the
+    /// edges its place.
     pub(crate) view: u64,
     within: Within<'a>,
 }
 
-/// What the directory says of a key.
+/// The result of looking up a key in the directory.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Found {
     pub(crate) list: usize,
-    /// Eight bytes of the key after what all keys of the base share; 0 at the edges.
+    /// Eight bytes of the key after the base's common prefix; 0 at the edges.
     pub(crate) word: u64,
 }
 
-/// How a key relates to the fingerprints of its bucket.
+/// How to find a key among the fingerprints of its bucket.
 enum Within<'a> {
-    /// There are none: it lies below the first key or above the last one.
+    /// The bucket has none: the key lies below the first key or above the last one.
     Edge,
-    /// It is above all keys of the group, which share a prefix that it lacks.
+    /// The key lacks the group's prefix and is above all of its keys.
     AfterPrefix { bytes: &'a [u8], kind: Kind },
     /// Among cells.
     Cells { bytes: &'a [u8], tail: Tail<'a>, limits: Limits },
-    /// Among numbers as fine as their gaps.
+    /// Among the numbers of gap fingerprints.
     Gaps { bytes: &'a [u8], extent: Extent },
-    /// As these, coded.
+    /// Among coded cells.
     Coded { block: CodedAt<'a>, extent: Extent },
     /// Among hashes.
     Hashes { bytes: &'a [u8], layout: Layout, hash: u64 },
@@ -115,7 +116,7 @@ enum Within<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Asks for the memory of the bucket's fingerprints, without waiting for it.
+    /// Prefetches the bucket's fingerprints.
     #[inline(always)]
     pub(crate) fn load_block(&self) {
         match &self.within {
@@ -125,58 +126,58 @@ impl<'a> Site<'a> {
             Within::Cells { bytes, .. }
             | Within::Gaps { bytes, .. }
             | Within::Hashes { bytes, .. } => {
-                // A block of fingerprints is about a line, and seldom begins with one.
+                // A block takes about one cache line and seldom begins with one.
                 prefetch_lines(bytes, 0, 2);
             }
         }
     }
 
-    /// The order of buckets.
+    /// The bucket as a tuple, which sorts in key order.
     pub(crate) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.bucket)
     }
 }
 
-/// What a place is asked for: hashed groups know the order of blocks alone, so the ends of a range
-/// take in whole blocks.
+/// The purpose of a place. Hashed groups know only the order of blocks, so the ends of a range must
+/// cover whole blocks there.
 #[derive(Clone, Copy)]
 pub(crate) enum Role<'a> {
-    /// One key.
+    /// A point query.
     Point,
     /// The lower end of a range.
     Low,
-    /// The upper end of a range that begins at this place.
+    /// The upper end of a range with this lower end.
     High(&'a Spot),
 }
 
-/// The fraction, of `bits` bits, of a key in a hashed group.
+/// Returns the fraction of a key in a hashed group, with `bits` bits.
 #[inline(always)]
 fn hash_fraction(hash: u64, bits: usize) -> u64 {
-    // Not the high bits: the base's positions tell of these already.
+    // Uses other bits than the base, whose positions use the high ones.
     hash << 32 >> (64 - bits)
 }
 
-/// The place of a key.
+/// The place of a key, and its rank in the base.
 #[derive(Clone, Copy)]
 pub(crate) struct Spot {
     pub(crate) list: usize,
     pub(crate) bucket: usize,
     pub(crate) fraction: u64,
-    /// The bucket's cells whose keys are all below the key.
+    /// The bucket's keys in cells below the key.
     before: usize,
-    /// Those and, if it lies in one, its own.
+    /// Those, plus the keys in its own cell if it lies in one.
     through: usize,
-    /// All cells of the bucket.
+    /// The number of keys in the bucket.
     count: usize,
-    /// Where a gap block's search ended: keys up to the next cell end there too.
+    /// The result of the search in a gap block: keys up to the next cell have the same result.
     fall: Option<Fall>,
-    /// Where the overlay's packed entries of the bucket are; for lookups in the overlay.
+    /// The slots of the bucket's packed entries, for lookups in the overlay.
     pub(crate) slots: Slots,
 }
 
 impl Spot {
-    /// The place of a key in its bucket of `count` keys; the first of `ranks` below it, the second
-    /// through it.
+    /// The place of a key in its bucket of `count` keys. `ranks`: the keys below it, and those up
+    /// to the end of its cell.
     #[inline(always)]
     pub(crate) fn new(
         (list, bucket): (usize, usize),
@@ -192,13 +193,14 @@ impl Spot {
         (self.list, self.bucket)
     }
 
-    /// Where in its list it is.
+    /// Returns the place within the list.
     #[inline(always)]
     pub(crate) fn place(&self) -> u32 {
         place(self.bucket, self.fraction)
     }
 
-    /// The bucket's cells whose keys are all below the key, and those up to its own.
+    /// Returns the number of the bucket's keys in cells below the key, and of those up to the end
+    /// of its own.
     pub(crate) fn ranks(&self) -> (usize, usize) {
         (self.before, self.through)
     }
@@ -211,7 +213,7 @@ impl Spot {
 }
 
 impl Base {
-    /// The heap bytes that it takes, what the allocator adds included.
+    /// The heap memory of the base in bytes, including the allocator's overhead.
     pub(crate) fn bytes(&self) -> u64 {
         let parts = [ARC_BYTES + size_of::<Base>(), self.arena.len()];
         let tables = self.directory.allocations().into_iter().chain(self.starts.allocations());
@@ -220,15 +222,15 @@ impl Base {
         parts.into_iter().chain(tables).chain(text).map(allocated_bytes).sum()
     }
 
-    /// Parts of a bit that fractions are told in.
+    /// Fraction bits are counted in steps of one eighth.
     pub(crate) const PACKED_STEPS: f64 = 8.0;
 
-    /// Bits of the fractions of packed entries in the overlay.
+    /// Bits per fraction of a packed entry in the overlay.
     pub(crate) fn packed_bits(&self) -> f64 {
         f64::from(self.packed_steps) / Self::PACKED_STEPS
     }
 
-    /// What stands for a key in the base: the key, or its code if there is a model of text.
+    /// Returns the name of a key in the base: the key, or its code if there is a model of text.
     #[inline(always)]
     pub(crate) fn name<'k>(&self, key: &'k [u8], code: &'k mut KeyCode) -> &'k [u8] {
         match &self.text {
@@ -237,17 +239,17 @@ impl Base {
         }
     }
 
-    /// The lists of the overlay: below, one for each group, above.
+    /// The number of lists: one below, one per group, one above.
     pub(crate) fn list_count(&self) -> usize {
         self.directory.len() + 2
     }
 
-    /// The buckets of a list.
+    /// The number of buckets in a list.
     pub(crate) fn bucket_count(&self, list: usize) -> usize {
         if self.is_edge(list) { BUCKETS } else { self.group(list - 1).blocks }
     }
 
-    /// Whether the list has keys below the first one or above the last one.
+    /// Whether the list is an edge: keys below the first one or above the last one.
     pub(crate) fn is_edge(&self, list: usize) -> bool {
         list == 0 || list > self.directory.len()
     }
@@ -257,13 +259,13 @@ impl Base {
         Group::new(&self.arena[self.directory.offset(group) * GROUP_ALIGN..])
     }
 
-    /// What lies around the cells of a block.
+    /// Returns the limits of a block's cells.
     #[inline(always)]
     pub(crate) fn limits(&self, index: usize, group: &Group<'_>, block: usize) -> Limits {
         Limits { head_bits: group.head_bits(block), end: self.end_of(index, group, block) }
     }
 
-    /// No key of the block has a greater view.
+    /// Returns an upper bound of the views in the block.
     #[inline(always)]
     pub(crate) fn end_of(&self, index: usize, group: &Group<'_>, block: usize) -> u64 {
         if block + 1 == group.blocks {
@@ -273,7 +275,7 @@ impl Base {
         }
     }
 
-    /// The numbers among which the keys of a block of gaps or coded cells are.
+    /// Returns the range of numbers of a block of gap or coded cells.
     #[inline(always)]
     pub(crate) fn extent(&self, index: usize, group: &Group<'_>, block: usize) -> Extent {
         let start = if block == 0 {
@@ -289,14 +291,14 @@ impl Base {
         Extent { start: number(start), end: number(self.end_of(index, group, block)), spacing }
     }
 
-    /// How views become positions in a block of a spline group.
+    /// Returns the line of a block in a spline group.
     #[inline(always)]
     pub(crate) fn line(&self, index: usize, group: &Group<'_>, block: usize) -> Line {
         let low = self.directory.separator_view(index, group.prefix_bits);
         Line { model: group.model(), blocks: group.blocks, block, low }
     }
 
-    /// The list of `key`.
+    /// Returns the list of `key`.
     #[inline(always)]
     pub(crate) fn list_of<T: Trace>(&self, key: &[u8], trace: &mut T) -> Found {
         let (among, word) = match self.directory.word(key) {
@@ -315,13 +317,13 @@ impl Base {
         }
     }
 
-    /// The bucket of `key`.
+    /// Returns the bucket of `key`.
     #[inline(always)]
     pub(crate) fn locate<'a, T: Trace>(&'a self, key: &'a [u8], trace: &mut T) -> Site<'a> {
         self.locate_in(self.list_of(key, trace), key, trace)
     }
 
-    /// The bucket of `key`, whose list is known.
+    /// Returns the bucket of `key`, given its list.
     #[inline(always)]
     pub(crate) fn locate_in<'a, T: Trace>(
         &'a self,
@@ -337,7 +339,7 @@ impl Base {
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         let kind = group.kind;
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
-            // A key of the group that lacks its prefix is above all keys that have it.
+            // A key of the group that lacks its prefix is above all keys with the prefix.
             let bucket = group.blocks - 1;
             let within = Within::AfterPrefix { bytes: group.block(bucket), kind };
             return Site { list, bucket, view: u64::MAX, within };
@@ -368,8 +370,8 @@ impl Base {
         Site { list, bucket, view, within }
     }
 
-    /// Asks for the memory of a list's group and where the block of the key that was found there is
-    /// likely to be. Gives how far the key lies across the list (`PlaceEstimate`).
+    /// Prefetches a list's group and the estimated position of the key's block. Returns how far the
+    /// key lies across the list (see `PlaceEstimate`).
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, Found { list, word }: Found, trace: &mut T) -> usize {
         if self.is_edge(list) {
@@ -388,12 +390,12 @@ impl Base {
         } else {
             edge_place(self.directory.distance_above(key))
         };
-        // An edge has no blocks: the place itself says the bucket.
+        // An edge has no blocks: the bucket is the top of the place.
         let bucket = (view >> FRACTION_BITS) as usize;
         Site { list, bucket, view, within: Within::Edge }
     }
 
-    /// The place of a key whose bucket is known.
+    /// Returns the place of a key, given its bucket.
     #[inline(always)]
     pub(crate) fn place<T: Trace>(&self, site: &Site<'_>, role: Role<'_>, trace: &mut T) -> Spot {
         let bits = FRACTION_BITS;
@@ -437,8 +439,8 @@ impl Base {
         }
     }
 
-    /// Whether the base may hold a key from that of `low` to that of `high`; no `high`: to the end.
-    /// False: it holds none.
+    /// Whether the base may hold a key from `low` to `high`, or from `low` on. False: it holds
+    /// none.
     pub(crate) fn may_overlap(&self, low: &Spot, high: Option<&Spot>) -> bool {
         if let Some(high) = high
             && high.bucket_key() == low.bucket_key()
@@ -460,7 +462,7 @@ impl Base {
         false
     }
 
-    /// The keys of a bucket.
+    /// The number of keys in a bucket.
     pub(crate) fn key_count(&self, (list, bucket): (usize, usize)) -> usize {
         if self.is_edge(list) {
             return 0;
@@ -469,13 +471,13 @@ impl Base {
         block_count(group.block(bucket), group.kind)
     }
 
-    /// The last bucket in key order.
+    /// Returns the last bucket in key order.
     pub(crate) fn last_bucket(&self) -> (usize, usize) {
         let list = self.list_count() - 1;
         (list, self.bucket_count(list) - 1)
     }
 
-    /// The next bucket in key order.
+    /// Returns the next bucket in key order.
     pub(crate) fn bucket_after(&self, (list, bucket): (usize, usize)) -> Option<(usize, usize)> {
         if bucket + 1 < self.bucket_count(list) {
             return Some((list, bucket + 1));
@@ -483,7 +485,7 @@ impl Base {
         (list + 1 < self.list_count()).then_some((list + 1, 0))
     }
 
-    /// The bucket before in key order.
+    /// Returns the previous bucket in key order.
     pub(crate) fn bucket_before(&self, (list, bucket): (usize, usize)) -> Option<(usize, usize)> {
         match (list, bucket) {
             (0, 0) => None,
@@ -493,7 +495,7 @@ impl Base {
     }
 }
 
-/// The place of a key in a block of `count` keys which finds where numbers fall.
+/// Returns the place of a key in a block of `count` keys; `find` locates a number in the block.
 #[inline(always)]
 fn place_by_gaps(
     site: &Site<'_>,
@@ -525,8 +527,8 @@ pub(crate) fn block_count(bytes: &[u8], kind: Kind) -> usize {
     }
 }
 
-/// A distance as a floating-point number of [`PLACE_BITS`] bits: near the edge exact, farther away
-/// relative.
+/// Encodes a distance as a floating-point number of [`PLACE_BITS`] bits: exact near the edge, with
+/// a relative error farther away.
 fn edge_place(distance: u64) -> u64 {
     const MANTISSA: u32 = PLACE_BITS as u32 - 6;
     match distance.checked_ilog2() {

@@ -1,4 +1,4 @@
-//! The places of several keys of one block, which is read once for all of them.
+//! Finds the places of several keys in one block, which is read once for all of them.
 
 use crate::base::filter::Untraced;
 use crate::bits::simd::fastest;
@@ -6,12 +6,12 @@ use crate::fingerprint::gap::GapBlock;
 use crate::fingerprint::read_cells::ReadCells;
 use crate::grf::base::{Base, Role, Site, Within, place_by_gaps};
 
-/// Of fewer keys each looks for its own place: most find it before the block's end.
+/// Fewer keys search one by one: most searches end before the block does.
 const KEYS_LEAST: usize = 3;
 
 impl Base {
-    /// Gives the place of each key to `give`, all of which lie in one bucket, with what stands
-    /// beside its site.
+    /// Calls `give` with each site's payload and the place of its key. Requires: all sites are in
+    /// one bucket.
     #[inline(always)]
     pub(crate) fn places_in_bucket<N: Copy>(
         &self,
@@ -33,7 +33,7 @@ impl Base {
         }
     }
 
-    /// Whether the site is among cells that could be read.
+    /// Reads the cells of a site's block. Returns false if it has none.
     #[inline(always)]
     fn read_cells(&self, site: &Site<'_>, cells: &mut ReadCells) -> bool {
         match &site.within {
@@ -81,7 +81,7 @@ mod tests {
     fn neighbours_have_the_places_that_each_has_alone() {
         let spread = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let clustered = |at: u64| (at % 40) << 58 ^ spread(at) >> (20 + at % 40);
-        // Ends of networks that lie one behind the other; each lacks some.
+        // Ends of consecutive networks, some of which are missing.
         let networks = |at: u64| {
             let end = (spread(at) >> 40) % 3000;
             ((end / 2 + end % 2) << 8) - end % 2

@@ -1,13 +1,15 @@
-//! Compares single keys with the hash bits beside the fingerprints of the base.
+//! Compares keys of point queries with the hash bits next to the base's fingerprints.
 //! ```text
 //! group  header | block 0, hashes of its keys | block 1, hashes | ... | last block
 //!        | padding | hashes
 //! ```
-//! Queries close to stored keys fall into their cells, whatever the fingerprint. A few hash bits
-//! tell most of them apart (the idea of SuRF-Mixed). Ranges have no hash, and pay for the bits with
-//! wider cells. A block's hashes end where the next block begins, and the last block's where the
-//! next group begins. Invariant: keys that differ in zeros at the end have one hash, as they have
-//! one cell.
+//! Queries close to stored keys fall into their cells, whatever the kind of fingerprint. A few hash
+//! bits tell most of them apart (the idea of SuRF-Mixed). Ranges cannot use hashes, and get wider
+//! cells in exchange. A block's hashes end where the next block begins; the last block's end where
+//! the next group begins.
+//!
+//! Invariant: keys that differ only in trailing zeros have the same hash, as they have the same
+//! cell.
 
 use crate::bits::packed::read;
 use crate::fingerprint::gap::WINDOW;
@@ -16,13 +18,13 @@ use crate::fingerprint::hashes::{bytes_of, point_hash};
 use crate::grf::base::{Base, Spot, block_count};
 
 impl Base {
-    /// Whether the base may hold `key` itself, whose place `spot` is. False: it does not.
+    /// Whether the base may hold `key` itself, whose place is `spot`. False: it does not.
     #[inline(always)]
     pub(crate) fn may_hold(&self, key: &[u8], spot: &Spot) -> bool {
         spot.may_be_base() && (self.point_bits == 0 || self.may_have_hash(key, spot))
     }
 
-    /// Whether a key whose cell `spot` is in may have the hash of `key`.
+    /// Whether a key in the cell of `spot` may have the hash of `key`.
     fn may_have_hash(&self, key: &[u8], spot: &Spot) -> bool {
         let (index, bits) = (spot.list - 1, self.point_bits);
         let group = self.group(index);
@@ -36,7 +38,7 @@ impl Base {
         (before..through).any(|rank| read(&self.arena, start + rank * bits, bits) == hash)
     }
 
-    /// Where the bytes of a block end, hashes included.
+    /// Returns the end of a block's bytes, hashes included.
     fn block_end(&self, index: usize, block: usize) -> usize {
         let group = self.group(index);
         if block + 1 < group.blocks {

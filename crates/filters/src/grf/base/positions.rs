@@ -1,9 +1,9 @@
-//! The place of a key among positions on a line.
+//! Looks up a key among positions on a line.
 //! ```text
 //! group's header --line--> position --> block, fraction          without the block
 //!                                  \--> block --> ranks
 //! ```
-//! Invariant: as `Line` says of the group, `SplineBlock` of the block.
+//! Invariant: positions are those of the group's `Line`, ranks those of `SplineBlock`.
 
 use crate::base::filter::Trace;
 use crate::bits::simd::prefetch_lines;
@@ -13,28 +13,28 @@ use crate::fingerprint::spline::SplineBlock;
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::base::{Base, Found, Spot};
 
-/// Lines on which most blocks of positions are.
+/// The number of cache lines that most blocks of positions span.
 const BLOCK_LINES: usize = 2;
 
-/// A key's place on its group's line, and the block there.
+/// A key's position on its group's line, and the block it lies in.
 #[derive(Clone, Copy)]
 pub(crate) struct Positions<'a> {
     list: usize,
     view: u64,
     bytes: &'a [u8],
     line: Line,
-    /// None: beyond the last position.
+    /// None: the key lies beyond the last position.
     fine: Option<u64>,
 }
 
 impl Positions<'_> {
-    /// The order of buckets.
+    /// The bucket as a tuple, which sorts in key order.
     #[inline(always)]
     pub(crate) fn bucket_key(&self) -> (usize, usize) {
         (self.list, self.line.block)
     }
 
-    /// Asks for the memory of the block, without waiting for it.
+    /// Prefetches the block.
     #[inline(always)]
     pub(crate) fn load(&self) {
         prefetch_lines(self.bytes, 0, BLOCK_LINES);
@@ -42,7 +42,8 @@ impl Positions<'_> {
 }
 
 impl Base {
-    /// Where `key` lies on its group's line. None: the group has none, or the key lacks its prefix.
+    /// Returns the position of `key` on its group's line. None: the group has no line, or the key
+    /// lacks its prefix.
     #[inline(always)]
     pub(crate) fn positions(
         &self,
@@ -60,7 +61,7 @@ impl Base {
         })
     }
 
-    /// Where a key with this view lies on its group's line. Requires: the group has one.
+    /// Returns the position of a key with this view. Requires: the group has a line.
     #[inline(always)]
     pub(crate) fn positions_in<'a>(
         &self,
@@ -74,7 +75,7 @@ impl Base {
         Positions { list: index + 1, view, bytes: group.block(line.block), line, fine }
     }
 
-    /// The place of a key whose position is known.
+    /// Returns the place of a key, given its position.
     #[inline(always)]
     pub(crate) fn place_on_line<T: Trace>(&self, at: &Positions<'_>, trace: &mut T) -> Spot {
         let block = SplineBlock::new(at.bytes, at.line.model.layout);
@@ -89,7 +90,7 @@ impl Base {
         Spot::new(at.bucket_key(), fraction, ranks, count)
     }
 
-    /// The fraction of a key beyond the last position.
+    /// Returns the fraction of a key beyond the last position.
     #[cold]
     fn fraction_of_tail(&self, at: &Positions<'_>) -> u64 {
         let index = at.list - 1;

@@ -1,11 +1,12 @@
-//! The overlay's entries of one bucket, from one end to the other, some at a time.
+//! Iterates over the overlay entries of one bucket, in either direction, a piece at a time.
 //! ```text
-//! old     e e e|e e e|e e e  a piece is read when the one before was used up
-//! young   e e|e e|e          apart from these: a reader of both needs no common order
+//! old     e e e|e e e|e e e  a piece is read when the previous one is used up
+//! young   e e|e e|e          separate from the old ones: readers need no common order
 //! ```
-//! A bucket may have thousands of entries, and most readers need a few. Invariants: entries that
-//! are no longer wanted are left out. Forward, a stretch's next entry begins no later than any that
-//! follows; backward, it ends no earlier.
+//! A bucket may have thousands of entries, and most readers need few.
+//!
+//! Invariants: unwanted entries are left out. Forward, the next entry of a stretch starts no later
+//! than any that follows. Backward, it ends no earlier.
 
 use alloc::vec::Vec;
 
@@ -18,10 +19,10 @@ use crate::grf::overlay::chunk::Chunk;
 use crate::grf::sizes::{Slots, TIERS};
 use core::ops::Range;
 
-/// Entries that are read at once.
+/// Entries per piece.
 const PIECE: usize = 16;
 
-/// Of an entry the first bits of its keys' fractions, and its code.
+/// An entry's fraction, which is a prefix of its keys' fractions, and its code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketEntry {
     pub(crate) fraction: u64,
@@ -30,22 +31,22 @@ pub(crate) struct BucketEntry {
 }
 
 impl BucketEntry {
-    /// No key of it has a greater fraction of all bits than this, which is none of them.
+    /// Returns the smallest full-length fraction above all keys of the entry.
     fn end(&self) -> u64 {
         (self.fraction + 1) << (FRACTION_BITS - self.bits)
     }
 }
 
-/// Entries of one tier that lie side by side.
+/// Consecutive entries of one tier.
 #[derive(Default)]
 struct Stretch {
-    /// Not read yet.
+    /// Entries that are not read yet.
     rest: Range<usize>,
-    /// The next one is the last of them.
+    /// Entries that are read; the next one is the last.
     piece: Vec<BucketEntry>,
 }
 
-/// The entries of a bucket that were not given yet. `BACK`: from its end.
+/// The remaining entries of a bucket. `BACK`: from its end.
 #[derive(Default)]
 pub(crate) struct BucketEntries<const BACK: bool> {
     chunk: Chunk,
@@ -54,7 +55,7 @@ pub(crate) struct BucketEntries<const BACK: bool> {
 }
 
 impl<const BACK: bool> BucketEntries<BACK> {
-    /// Goes to another bucket, keeping the memory; from a place on, if there is one.
+    /// Moves to another bucket, reusing the memory. `from`: begin at this place.
     pub(crate) fn read(
         &mut self,
         (overlay, base): (&Overlay, &Base),
@@ -78,7 +79,7 @@ impl<const BACK: bool> BucketEntries<BACK> {
         }
     }
 
-    /// The next entry of a tier that is wanted; None: no more.
+    /// Returns the next wanted entry of a tier. None: there are no more.
     pub(crate) fn peek(
         &mut self,
         tier: usize,
@@ -95,7 +96,7 @@ impl<const BACK: bool> BucketEntries<BACK> {
         }
     }
 
-    /// Goes past the entry that [`BucketEntries::peek`] has given.
+    /// Moves past the entry that [`BucketEntries::peek`] returned.
     pub(crate) fn pass(&mut self, tier: usize) {
         self.stretches[tier].piece.pop();
     }
@@ -112,7 +113,7 @@ impl<const BACK: bool> BucketEntries<BACK> {
                 piece.push(BucketEntry { fraction, bits, code: code.span });
             }
         });
-        // What is next comes last.
+        // The next entry is last.
         if BACK {
             piece.sort_by_key(BucketEntry::end);
         } else {
@@ -127,8 +128,8 @@ impl Stretch {
         self.piece.clear();
     }
 
-    /// Takes some entries off the rest. Backward, entries of one group stay together. Their ends
-    /// are in no order, but none of them is before the end of an entry of an earlier group.
+    /// Takes a piece off the rest. Backward, entries of one group stay together. Their ends are in
+    /// no order, but none is below the end of an entry of an earlier group.
     fn next_piece<const BACK: bool>(&mut self, group: impl Fn(usize) -> u64) -> Range<usize> {
         let Range { start, end } = self.rest;
         if !BACK {

@@ -1,13 +1,15 @@
-//! A chunk of the overlay: the entries of some neighbouring lists, as a tree of two tiers.
+//! A chunk of the overlay: the entries of consecutive lists, as an LSM-tree of two tiers.
 //! ```text
 //! flush 63 --> young    60 61 62 63            few: a flush rewrites little
-//!                |  when there are many and their runs were merged, or too many
+//!                |  when they are many and their runs were merged, or too many
 //!                v
-//!              old      [0, 10) ... [50, 60)   few codes; rewritten once a run
+//!              old      [0, 10) ... [50, 60)   few codes; rewritten once per run
 //! ```
-//! Whatever is rewritten gets codes as wide as the runs of its version. Where entries crowd,
-//! fractions are longer: a list that is not split under skew tells its keys apart all the same.
-//! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
+//! A rewrite widens codes as far as the runs of its version allow. Where entries crowd, fractions
+//! are longer. So lists need no splitting: keys stay distinct under skew.
+//!
+//! Invariant: an entry's fraction is a prefix of its key's, and its code contains the key's flush
+//! number.
 
 use alloc::vec::Vec;
 
@@ -22,27 +24,27 @@ use crate::grf::overlay::runs::Runs;
 use crate::grf::sizes::{LINE_BYTES, OLD, TIERS, YOUNG};
 use alloc::sync::Arc;
 
-/// Of so many entries, now or in the end, one can be young: flushes then wait there until ten of
-/// the 90 of a round are merged. Among young entries a new one costs about as much rewriting as
-/// among old ones.
+/// One in this many entries, present or expected, may be young. Flushes then stay young until ten
+/// of the 90 of a round are merged. Beyond this, adding to young entries costs about as much
+/// rewriting as adding to old ones.
 const YOUNG_PER_OLD: usize = 8;
-/// So few cost less than rewriting old ones.
+/// Rewriting this few entries always costs less than rewriting old ones.
 const YOUNG_MIN: usize = 32;
 
-/// The share of young entries, on average, just before the base is built anew.
+/// The average share of young entries just before the base is rebuilt.
 pub(crate) const YOUNG_SHARE: f64 = 0.5 / YOUNG_PER_OLD as f64;
 
-/// The entries of some neighbouring lists, by tier. None: no such entries.
+/// The entries of consecutive lists, by tier. None: the tier is empty.
 #[derive(Clone, Default)]
 pub(crate) struct Chunk {
     pub(crate) tiers: [Option<Arc<[u8]>>; TIERS],
 }
 
-/// How many entries a chunk has.
+/// The number of entries in a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChunkEntries {
     pub(crate) kept: u64,
-    /// Keys that are one entry with another key: their places and codes are equal.
+    /// Keys that share an entry with another key, as their places and codes are equal.
     pub(crate) merged: u64,
 }
 
@@ -52,13 +54,13 @@ impl Chunk {
         self.tiers[tier].as_deref().map(Packed::new)
     }
 
-    /// Each tier that has entries.
+    /// Returns the non-empty tiers.
     #[inline(always)]
     pub(crate) fn packed(&self) -> impl Iterator<Item = Packed<'_>> {
         self.tiers.iter().flatten().map(|bytes| Packed::new(bytes))
     }
 
-    /// Asks for what a flush reads of it: the young entries, and how many old ones there are.
+    /// Prefetches what a flush reads: the young entries, and the number of old ones.
     #[inline(always)]
     pub(crate) fn load(&self) {
         const YOUNG_LINES: usize = 8;
@@ -79,44 +81,44 @@ impl Chunk {
     }
 }
 
-/// What a flush adds to a chunk: spots (list, place), sorted, and their code.
+/// The entries that a flush adds to a chunk: sorted spots (list, place), and the flush number.
 pub(crate) struct NewEntries<'a> {
     pub(crate) spots: &'a [u32],
     pub(crate) flush: FlushNumber,
 }
 
-/// Rewrites chunks for a version with some runs; keeps its buffers.
+/// Rewrites chunks for a version's runs; reuses its buffers.
 pub(crate) struct ChunkWriter {
     runs: Runs,
     budget: EntryBudget,
     draft: Draft,
 }
 
-/// What is done with entries of merged runs: those at one of some spots get another span.
+/// Moves entries of merged runs: those at the given spots get another span.
 pub(crate) struct Move<'a> {
-    /// Where keys of the merge are: list, place; sorted.
+    /// The spots (list, place) of the merge's keys, sorted.
     pub(crate) spots: &'a [u32],
     pub(crate) inputs: &'a [Span],
     pub(crate) output: Span,
 }
 
-/// What becomes of packed entries' codes, and whether any gets another number.
+/// The new codes of packed entries, and whether any code's number changes.
 struct Recodings {
     codes: [Recoding; CODES_MAX],
     changed: bool,
 }
 
-/// Packed entries that are being put together.
+/// Packed entries under construction.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) codes: Vec<Code>,
-    /// Entries that a tier had before, and those that it had not. Both sorted.
+    /// The entries that the tier had before, and the new ones; both sorted.
     old: Vec<Entry>,
     new: Vec<Entry>,
     pub(crate) entries: Vec<Entry>,
-    /// Keys that are one entry with another key.
+    /// Keys that share an entry with another key.
     pub(crate) merged: u64,
-    /// Whether codes' numbers are written apart.
+    /// Whether the numbers of codes are stored separately.
     apart: bool,
     pub(crate) writer: PackedEntriesWriter,
 }
@@ -126,8 +128,7 @@ impl ChunkWriter {
         ChunkWriter { runs, budget, draft: Draft::default() }
     }
 
-    /// For codes that are the runs' spans and nothing else, each with as few bits as its commonness
-    /// allows.
+    /// A writer for codes that are the spans of runs, in bits according to their frequency.
     #[cold]
     #[inline(never)]
     pub(crate) fn of_runs(budget: EntryBudget) -> Self {
@@ -136,7 +137,7 @@ impl ChunkWriter {
         writer
     }
 
-    /// The chunk with entries moved. None: there is nothing to move.
+    /// Returns the chunk with entries moved. None: no entry moves.
     pub(crate) fn recode(&mut self, old: &Chunk, moved: &Move<'_>, lists: Lists) -> Option<Chunk> {
         let mut chunk = None;
         for tier in 0..TIERS {
@@ -149,8 +150,8 @@ impl ChunkWriter {
         chunk
     }
 
-    /// The chunk with codes as wide as the runs allow, and without young entries whose runs were
-    /// merged. None: there is nothing to change.
+    /// Returns the chunk with codes as wide as the runs allow, and with young entries of merged
+    /// runs moved to the old tier. None: nothing changes.
     pub(crate) fn collect_garbage(&mut self, chunk: &Chunk, lists: Lists) -> Option<Chunk> {
         let (old, young) = (chunk.tier(OLD), chunk.tier(YOUNG));
         let stale = [old, young].map(|tier| tier.is_some_and(|tier| self.is_stale(&tier)));
@@ -165,12 +166,12 @@ impl ChunkWriter {
         }
     }
 
-    /// Whether codes can be widened.
+    /// Whether any code can be widened.
     fn is_stale(&self, packed: &Packed<'_>) -> bool {
         packed.codes().any(|code| self.runs.widened(code.span) != code.span)
     }
 
-    /// The chunk with `new` in it.
+    /// Returns the chunk with the entries of `new`.
     pub(crate) fn add(&mut self, chunk: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
         let span = self.runs.widened(Span::of_flush(new.flush));
         let new_entries = (new.spots, Code { span, bits: self.bits(chunk, new, lists) });
@@ -178,7 +179,8 @@ impl ChunkWriter {
         let mut old_bytes = chunk.tiers[OLD].clone();
         let room = old.map_or(0, |old| old.len()).max(lists.expected) / YOUNG_PER_OLD;
         let room = room.max(YOUNG_MIN);
-        // What has no room beside young entries moves with them: old ones are rewritten once.
+        // Entries that do not fit into the young tier move to the old one together with it, so that
+        // old entries are rewritten once.
         let moves = |young: Packed<'_>| 2 * young.len() >= room && self.is_stale(&young);
         if new.spots.len() <= room && young.is_some_and(moves) {
             old_bytes = self.rewrite([old, young.take()], (&[], new_entries.1), lists);
@@ -190,9 +192,9 @@ impl ChunkWriter {
         Chunk { tiers: [self.rewrite([old, young], new_entries, lists), None] }
     }
 
-    /// The bits for the fractions of new entries: more where entries crowd. All keys of the tree
-    /// are equally likely to be asked for. An entry among many therefore deserves a bit for each
-    /// doubling, as long as the budget allows.
+    /// Returns the fraction bits of new entries: more where entries crowd. All keys of the tree are
+    /// equally likely to be queried. So each doubling of an entry's neighbours deserves one more
+    /// bit, as far as the budget allows.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
         let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
@@ -201,7 +203,7 @@ impl ChunkWriter {
             packed.count_buckets(&mut counts);
             merged += packed.merged();
         }
-        // The neighbours of an average entry, now and when all have come.
+        // The neighbours of an average entry, now and once all entries have come.
         let all = u64::from(counts.iter().sum::<u32>()).max(1);
         let pairs = counts
             .iter()
@@ -219,7 +221,8 @@ impl ChunkWriter {
         (bits as u8).min(FRACTION_BITS as u8)
     }
 
-    /// Entries of both sources and new ones as one tier, codes as wide as the runs allow.
+    /// Merges the entries of both sources and new ones into one tier, with codes as wide as the
+    /// runs allow.
     fn rewrite(
         &mut self,
         sources: [Option<Packed<'_>>; TIERS],
@@ -242,7 +245,7 @@ impl Draft {
         self.merged = 0;
     }
 
-    /// Puts entries together; see [`ChunkWriter::rewrite`].
+    /// See [`ChunkWriter::rewrite`].
     #[inline(always)]
     fn rewrite(
         &mut self,
@@ -257,7 +260,7 @@ impl Draft {
             self.take_over(&young, &recodings);
         }
         self.add(spots, code);
-        // Fractions that are cut can be out of order within a place.
+        // Truncated fractions can be out of order within a place.
         self.merged += put_in_order(&mut self.new);
         if young.is_some() {
             self.merge();
@@ -276,7 +279,7 @@ impl Draft {
         self.write(lists)
     }
 
-    /// How entries get the code `code`, which is added if it is new.
+    /// Returns the recoding to `code`, which is added to the codes if it is new.
     #[inline(always)]
     pub(crate) fn recoding(&mut self, code: Code) -> Recoding {
         let number = self.codes.iter().position(|known| *known == code).unwrap_or_else(|| {
@@ -286,7 +289,7 @@ impl Draft {
         Recoding { cut: (FRACTION_BITS - usize::from(code.bits)) as u8, code: number as u16 }
     }
 
-    /// Goes on with the codes of a tier's entries, as wide as the runs allow.
+    /// Takes over the codes of a tier's entries, as wide as the runs allow.
     #[inline(always)]
     fn take_codes_over(&mut self, packed: &Packed<'_>, runs: &Runs) -> Recodings {
         self.merged += packed.merged();
@@ -299,20 +302,20 @@ impl Draft {
         recodings
     }
 
-    /// The packed entries with the new ones behind, if no old one needs to be looked at.
+    /// Returns the packed entries merged with the new ones. None: old entries must be decoded.
     #[inline(always)]
     fn append(&mut self, packed: &Packed<'_>) -> Option<Arc<[u8]>> {
         self.writer.append(packed, &self.new, &self.codes, self.merged)
     }
 
-    /// Goes on with a tier's entries.
+    /// Takes over a tier's entries.
     #[inline(always)]
     fn take_over(&mut self, packed: &Packed<'_>, recodings: &Recodings) {
         packed.decode(&mut self.old);
         if recodings.changed {
             let codes = &recodings.codes;
             self.old.iter_mut().for_each(|entry| *entry = entry.recoded(codes[entry.code()]));
-            // Codes that were widened can be out of order within a place.
+            // Widened codes can be out of order within a place.
             self.merged += put_in_order(&mut self.old);
         }
     }
@@ -326,7 +329,7 @@ impl Draft {
         }
     }
 
-    /// Puts old and new entries together, each once.
+    /// Merges old and new entries without duplicates.
     #[inline(always)]
     fn merge(&mut self) {
         let Draft { old, new, entries, .. } = self;
@@ -346,7 +349,7 @@ impl Draft {
         self.merged += (old.len() + new.len() - entries.len()) as u64;
     }
 
-    /// The packed entries; None: there are none.
+    /// Returns the packed entries. None: there are none.
     #[inline(always)]
     pub(crate) fn write(&mut self, lists: usize) -> Option<Arc<[u8]>> {
         if self.entries.is_empty() {
@@ -359,7 +362,7 @@ impl Draft {
         Some(self.writer.write(&self.entries, &self.codes, lists, self.merged))
     }
 
-    /// Joins the oldest codes where there are too many. Forgetting is always safe.
+    /// Joins the oldest codes if there are too many. Widening a code is always safe.
     pub(crate) fn join_codes(&mut self) {
         if self.codes.len() <= CODES_MAX {
             return;
@@ -375,7 +378,7 @@ impl Draft {
         let first = oldest.reduce(join).expect("there are codes");
         let kept = order[joined..].iter().map(|&code| self.codes[code]);
         let codes: Vec<Code> = core::iter::once(first).chain(kept).collect();
-        // Joined entries have no longer fractions than their code says, as all others.
+        // Joined entries are truncated to the fraction bits of their common code.
         let cut = FRACTION_BITS as u8 - first.bits;
         let mut recodings = vec![Recoding { cut, code: 0 }; order.len()];
         for place in joined..order.len() {
@@ -389,14 +392,14 @@ impl Draft {
     }
 }
 
-/// Sorts entries, and keeps each once. Gives how many there were too many.
+/// Sorts entries and removes duplicates. Returns the number of duplicates.
 #[inline(always)]
 pub(crate) fn put_in_order(entries: &mut Vec<Entry>) -> u64 {
     if entries.windows(2).all(|pair| pair[0] < pair[1]) {
         return 0;
     }
     let before = entries.len();
-    // Often there are doubles, but few are out of order.
+    // Duplicates are frequent, but few entries are out of order.
     if !entries.is_sorted() {
         entries.sort_unstable();
     }

@@ -1,24 +1,24 @@
-//! Codes' numbers as bits: the commoner a code, the fewer of them.
+//! Huffman-coded numbers of codes: frequent codes take fewer bits.
 //! ```text
 //! section  longest u8 | codes of 1 bit, of 2, ... of the longest: u16 each
-//!          | where each list begins, in bits: u32 each | bits
+//!          | start of each list, in bits: u32 each | bits
 //! ```
-//! Numbers are given in the order of commonness, so that how many codes there are of each length
-//! says all (canonical codes). What follows a section has eight bytes at least, which may be read
-//! with its last. One code alone takes no bits. Where a number's bits begin is known only of a
-//! list's first: the others' are found by reading on from there. Invariant: a section that is
-//! checked leads to no number beyond the codes.
+//! Numbers are in the order of frequency, so the number of codes of each length defines all
+//! (canonical codes). A section must be followed by at least eight bytes, which may be read with
+//! its last ones. A single code takes no bits. Only the first number of each list has a known
+//! position; the others are found by decoding from there.
+//!
+//! Invariant: a section that was checked yields no number beyond the codes.
 
 use alloc::vec::Vec;
 
 use crate::bits::huffman::{canonical_codes, depths};
 use crate::bits::packed::{BitWriter, load};
 
-/// The most bits that a number takes.
+/// The maximum number of bits per number.
 const LENGTH_MAX: usize = 24;
 
-/// The bits of each code, the commonest first. Requires: as many as there are counts, which
-/// descend, and are not 0.
+/// Returns the length of each code, most frequent first. Requires: `counts` descend and are not 0.
 fn lengths(counts: &[u64]) -> Vec<u32> {
     let mut counts: Vec<u64> = counts.iter().rev().copied().collect();
     loop {
@@ -27,12 +27,12 @@ fn lengths(counts: &[u64]) -> Vec<u32> {
         if lengths.last().is_none_or(|&longest| longest as usize <= LENGTH_MAX) {
             return lengths;
         }
-        // Counts that differ less make codes whose lengths differ less.
+        // More even counts give more even lengths.
         counts.iter_mut().for_each(|count| *count = *count / 2 + 1);
     }
 }
 
-/// How many codes have so many bits.
+/// Counts the codes of each length.
 fn counts_of_lengths(lengths: &[u32]) -> Vec<u16> {
     let mut counts = vec![0; lengths.last().copied().unwrap_or(0) as usize];
     let coded = lengths.iter().filter(|&&length| length > 0);
@@ -40,8 +40,8 @@ fn counts_of_lengths(lengths: &[u32]) -> Vec<u16> {
     counts
 }
 
-/// Writes the section of some lists' numbers. Requires: number n is the nth commonest, and each one
-/// occurs.
+/// Writes the section for the numbers of some lists. Requires: number n is the nth most frequent,
+/// and each occurs.
 pub(crate) fn write_section<'a>(
     lists: impl ExactSizeIterator<Item = &'a [usize]> + Clone,
     codes: usize,
@@ -64,10 +64,10 @@ pub(crate) fn write_section<'a>(
     bits.finish();
 }
 
-/// A section to be read.
+/// A view of a section.
 #[derive(Clone, Copy)]
 pub(crate) struct Section<'a> {
-    /// From the section on, with what follows it.
+    /// The section and the bytes that follow it.
     bytes: &'a [u8],
     lists: usize,
 }
@@ -81,7 +81,7 @@ impl<'a> Section<'a> {
         usize::from(self.bytes[0])
     }
 
-    /// How many codes have a length.
+    /// The number of codes of a length.
     fn codes_of(&self, length: usize) -> u64 {
         let at = 2 * length - 1;
         u64::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
@@ -95,22 +95,22 @@ impl<'a> Section<'a> {
         self.starts_at() + size_of::<u32>() * self.lists
     }
 
-    /// The numbers from the first of a list on.
+    /// Returns the numbers from the first one of a list on.
     pub(crate) fn numbers_from(&self, list: usize) -> Numbers<'a> {
         let at = self.starts_at() + size_of::<u32>() * list;
         let start = self.bytes[at..].first_chunk().expect("each list has a start");
         Numbers { section: *self, at: 8 * self.bits_at() + u32::from_le_bytes(*start) as usize }
     }
 
-    /// Whether it can be the section of lists with so many entries, of so many codes, in so many
-    /// bytes.
+    /// Whether this can be the section of `codes` codes in `len` bytes, for lists with these
+    /// numbers of entries.
     pub(crate) fn is_one(&self, entries: &[usize], codes: usize, len: usize) -> bool {
         if len == 0 || self.longest() > LENGTH_MAX || self.bits_at() > len {
             return false;
         }
         let longest = self.longest();
         let all = (1..=longest).map(|length| self.codes_of(length)).sum::<u64>();
-        // All words are taken: whatever bits there are, they lead to a code.
+        // The codes are complete: any bits decode to a number.
         let words = (1..=longest).map(|length| self.codes_of(length) << (longest - length));
         let is_whole = longest == 0 || words.sum::<u64>() == 1 << longest;
         if is_whole && all.max(1) == codes as u64 {
@@ -119,7 +119,8 @@ impl<'a> Section<'a> {
         false
     }
 
-    /// Whether each list begins where the one before ends, and the last one ends in time.
+    /// Whether each list begins where the previous one ends, and the last one ends within `len`
+    /// bytes.
     fn lists_follow(&self, entries: &[usize], len: usize) -> bool {
         let mut end = 8 * self.bits_at();
         for (list, &count) in entries.iter().enumerate() {
@@ -139,15 +140,15 @@ impl<'a> Section<'a> {
     }
 }
 
-/// Numbers, one after the other.
+/// Iterates over numbers.
 pub(crate) struct Numbers<'a> {
     section: Section<'a>,
-    /// In bits.
+    /// The position in bits.
     at: usize,
 }
 
 impl Numbers<'_> {
-    /// The next one. Requires: there is one.
+    /// Returns the next number. Requires: there is one.
     pub(crate) fn take(&mut self) -> usize {
         let longest = self.section.longest();
         if longest == 0 {
@@ -179,7 +180,8 @@ mod tests {
         assert_eq!(lengths(&[9, 1]), [1, 1]);
         assert_eq!(lengths(&[45, 16, 13, 12, 9, 5]), [1, 3, 3, 3, 4, 4]);
         assert_eq!(lengths(&[1; 8]), [3; 8]);
-        // Each as much as all rarer ones: as long as they are many, were it not for the limit.
+        // Each count equals the sum of all rarer ones, so lengths would grow linearly without the
+        // limit.
         let doubling: Vec<u64> = (0..60).rev().map(|n| 1 << n).collect();
         let limited = lengths(&doubling);
         assert!(limited.is_sorted() && limited[59] as usize <= LENGTH_MAX, "{limited:?}");

@@ -1,9 +1,9 @@
-//! The overlay's entries of one list, in their chunk.
+//! The overlay entries of one list, in their chunk.
 //! ```text
 //! chunk  old:   tables | entries of list 0, list 1, ...
 //!        young: tables | entries of list 0, list 1, ...
 //! ```
-//! Invariant: as the chunk's.
+//! Invariant: that of the chunk.
 
 use crate::base::filter::Trace;
 use crate::base::shape::Codes;
@@ -11,10 +11,10 @@ use crate::grf::overlay::chunk::Chunk;
 use crate::grf::overlay::packed::Packed;
 use crate::grf::sizes::Slots;
 
-/// Entries that one answer looks at before it says "all".
+/// An answer reads at most this many entries before it becomes "all".
 pub(crate) const ENTRIES_ASKED_MAX: usize = 256;
 
-/// The chunk of a list, and which of the chunk's lists it is.
+/// The chunk of a list, and the list's index in it.
 #[derive(Clone, Copy)]
 pub(crate) struct ListEntries<'a> {
     pub(crate) chunk: &'a Chunk,
@@ -22,8 +22,8 @@ pub(crate) struct ListEntries<'a> {
 }
 
 impl ListEntries<'_> {
-    /// Prefetches the list's tables, and the likely place of the entries of a key that lies so far
-    /// across the list.
+    /// Prefetches the list's tables, and the likely position of a key's entries. `across`: the
+    /// key's relative position in the list.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, across: usize, trace: &mut T) {
         for bytes in self.chunk.tiers.iter().flatten() {
@@ -31,7 +31,7 @@ impl ListEntries<'_> {
         }
     }
 
-    /// The slots of a bucket, whose memory is asked for without waiting for it.
+    /// Returns the slots of a bucket, and prefetches them.
     #[inline(always)]
     pub(crate) fn slots(&self, bucket: usize) -> Slots {
         let mut slots = Slots::default();
@@ -44,7 +44,7 @@ impl ListEntries<'_> {
         slots
     }
 
-    /// Adds the codes of all entries from one place of a bucket to another.
+    /// Adds the codes of all entries between two places of a bucket.
     #[inline(always)]
     pub(crate) fn collect<T: Trace>(
         &self,

@@ -1,11 +1,11 @@
-//! The overlay of a part: what was flushed since its base was built, as places in the base and
+//! The overlay of a part: the keys flushed since its base was built, as places in the base with
 //! codes.
 //! ```text
 //! lists   below | group 0, group 1, ... group 15 | group 16 ...          | above
 //! chunks  [   ]   [                            ]   [             ] [     ]  [   ]
-//! root    two pointers per chunk; a flush makes a new root, which shares the untouched chunks
+//! root    two pointers per chunk; a flush makes a new root, which shares untouched chunks
 //! ```
-//! Invariant: an overlay never changes. Places of the ends of ranges are monotone in keys (see
+//! Invariant: an overlay never changes. The places of range ends are monotone in keys (see
 //! `base/`). So the entries of all keys in a range lie between the places of its ends.
 
 pub(super) mod bucket_entries;
@@ -40,20 +40,20 @@ use crate::grf::sizes::{ARC_BYTES, Slot, TIERS};
 use alloc::sync::Arc;
 use core::ops::Range;
 
-/// So many chunks before one is rewritten, it is asked for.
+/// A chunk is prefetched this many chunks before it is rewritten.
 const CHUNKS_AHEAD: usize = 2;
-/// Chunks that one answer looks at before it says "all".
+/// An answer reads at most this many chunks before it becomes "all".
 const CHUNKS_ASKED_MAX: usize = 8;
 
 /// The chunks of all lists.
 #[derive(Clone)]
 pub(crate) struct Overlay {
     pub(crate) root: Arc<[Chunk]>,
-    /// Keys that were inserted.
+    /// The number of inserted keys.
     pub(crate) keys: u64,
 }
 
-/// The chunk of a list, and its place there.
+/// Returns the chunk of a list, and the list's index in it.
 #[inline(always)]
 fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
     let last = list_count - 1;
@@ -66,7 +66,8 @@ fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
     }
 }
 
-/// The lists of a chunk. Those at the edges keep whole fractions: no blocks tell their keys apart.
+/// Returns what is known of a chunk's lists. Edges keep whole fractions, as no blocks tell their
+/// keys apart.
 pub(crate) fn lists_of(chunk: usize, base: &Base) -> Lists {
     let edge = base.list_count() - 1;
     let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
@@ -78,13 +79,13 @@ pub(crate) fn lists_of(chunk: usize, base: &Base) -> Lists {
     let keys = base.keys_of_lists(first..end) as usize;
     let share = base.overlay_keys as f64 / base.entries.max(1) as f64;
     let expected = (keys as f64 * share) as usize;
-    // Multiples of the golden ratio are spread evenly between whole numbers.
+    // Multiples of the golden ratio are evenly distributed modulo 1.
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let dither = fract(chunk as f64 * GOLDEN);
     Lists { count: end - first, expected, packed_bits: base.packed_bits(), dither }
 }
 
-/// What rewrites chunks for a version with the runs of `shape`.
+/// Returns a writer that rewrites chunks for a version with the runs of `shape`.
 #[inline(always)]
 fn chunk_writer(options: &GrfOptions, shape: &Shape, budget: EntryBudget) -> ChunkWriter {
     match options.run_codes {
@@ -94,13 +95,13 @@ fn chunk_writer(options: &GrfOptions, shape: &Shape, budget: EntryBudget) -> Chu
 }
 
 impl Overlay {
-    /// Without entries.
+    /// An overlay without entries.
     pub(crate) fn empty(base: &Base) -> Self {
         let (last, _) = chunk_of(base.list_count() - 1, base.list_count());
         Overlay { root: vec![Chunk::default(); last + 1].into(), keys: 0 }
     }
 
-    /// The sizes of all allocations, and the number of entries.
+    /// Reports the size of each allocation, and returns the number of entries.
     pub(crate) fn measure(&self, mut allocation: impl FnMut(usize)) -> u64 {
         allocation(ARC_BYTES + size_of_val(&*self.root));
         let tiers = self.root.iter().flat_map(|chunk| chunk.tiers.iter().flatten());
@@ -112,13 +113,13 @@ impl Overlay {
         self.root.len()
     }
 
-    /// The entries of a chunk.
+    /// Returns the number of entries in a chunk.
     pub(crate) fn chunk_entries(&self, index: usize) -> ChunkEntries {
         self.root[index].entries()
     }
 
-    /// The chunk of a place, the number of its entries before the place, and the number before it
-    /// or there. Where the order is not known, whole slots count as there.
+    /// Returns the chunk of a place, the number of its entries below the place, and the number at
+    /// or below it. If the order is unknown, all of a slot's entries count as at the place.
     pub(crate) fn ranks(&self, base: &Base, spot: &Spot) -> (usize, u64, u64) {
         let (index, _) = chunk_of(spot.list, base.list_count());
         let (hashed, chunk) = (base.is_hashed(spot.list), &self.root[index]);
@@ -135,8 +136,7 @@ impl Overlay {
         (index, before, through)
     }
 
-    /// Adds the codes of all entries from the place of `low` to that of `high`; no `high`: to the
-    /// end.
+    /// Adds the codes of all entries between two places, or from `low` on.
     pub(crate) fn collect<T: Trace>(
         &self,
         base: &Base,
@@ -152,7 +152,7 @@ impl Overlay {
         );
     }
 
-    /// The entries of a list.
+    /// Returns the entries of a list.
     #[inline(always)]
     pub(crate) fn list(&self, list: usize, base: &Base) -> ListEntries<'_> {
         let (index, list) = chunk_of(list, base.list_count());
@@ -164,7 +164,7 @@ impl Overlay {
         trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());
     }
 
-    /// The overlay with codes as wide as the runs of a version allow.
+    /// Returns the overlay with codes as wide as the runs of `shape` allow.
     pub(crate) fn collect_garbage(
         &self,
         base: &Base,
@@ -194,7 +194,7 @@ impl<T: Trace> Collect<'_, T> {
     #[inline(always)]
     fn run(mut self) {
         match self.high {
-            // The usual case.
+            // The most frequent case.
             Some(high) if high.bucket_key() == self.low.bucket_key() => {
                 let Collect { overlay, base, low, codes, trace, .. } = self;
                 let places = (low.place(), high.place());
@@ -238,8 +238,7 @@ impl<T: Trace> Collect<'_, T> {
         }
     }
 
-    /// The entries of a tier between two places, each with its list, and a slot that does not begin
-    /// behind them.
+    /// Returns the entries of a tier between two places, and a slot that begins at or before them.
     fn between(
         &mut self,
         tier: usize,
@@ -261,16 +260,16 @@ impl<T: Trace> Collect<'_, T> {
     }
 }
 
-/// An end of a range, and its list in a chunk; None: beyond the chunk.
+/// An end of a range, and its list in the chunk. None: the end lies outside the chunk.
 type End<'a> = Option<(&'a Spot, usize)>;
 
-/// Collects the places of one flush's keys, then adds them chunk by chunk.
+/// Collects the places of one flush's keys, and adds them to an overlay chunk by chunk.
 pub(crate) struct OverlayInserter {
-    /// List and place of each key.
+    /// The list and place of each key.
     spots: Vec<u32>,
-    /// The chunks that get some, and where each one's begin.
+    /// The chunks that get entries, and the index of each one's first spot.
     chunks: Vec<(usize, usize)>,
-    /// That of the last key.
+    /// The chunk of the last key.
     chunk: Option<usize>,
 }
 
@@ -279,7 +278,7 @@ impl OverlayInserter {
         OverlayInserter { spots: Vec::new(), chunks: Vec::new(), chunk: None }
     }
 
-    /// Adds an entry. Requires: not in a chunk before that of the entries added before.
+    /// Adds an entry. Requires: its chunk is not before that of earlier entries.
     #[inline(always)]
     pub(crate) fn push(&mut self, base: &Base, list: usize, place: u32) {
         let (chunk, list) = chunk_of(list, base.list_count());
@@ -291,7 +290,7 @@ impl OverlayInserter {
         self.spots.push((list << PLACE_BITS) as u32 | place);
     }
 
-    /// `overlay` with all entries, which were flushed as number `flush`.
+    /// Returns `overlay` with all entries, whose flush number is `flush`.
     pub(crate) fn finish(
         mut self,
         overlay: &Overlay,
@@ -307,8 +306,8 @@ impl OverlayInserter {
         Overlay { root, keys }
     }
 
-    /// `overlay` with the entries of the pushed places moved from the runs with the spans `inputs`
-    /// to the one with `output`.
+    /// Returns `overlay` with the entries at the pushed places moved from the spans `inputs` to
+    /// `output`.
     pub(crate) fn recode(
         mut self,
         overlay: &Overlay,
@@ -322,8 +321,8 @@ impl OverlayInserter {
         Overlay { root, keys: overlay.keys }
     }
 
-    /// The chunks of `overlay`, of which those with some spots are given to `rewrite` with these,
-    /// sorted. None: it stays.
+    /// Calls `rewrite` with each chunk that has spots, and with these in order. A chunk for which
+    /// it returns None stays.
     #[inline(always)]
     fn rewrite_chunks(
         &mut self,
@@ -335,11 +334,11 @@ impl OverlayInserter {
         self.chunks.push((old.len(), self.spots.len()));
         for (place, pair) in self.chunks.windows(2).enumerate() {
             let [(index, start), (_, end)] = *pair else { unreachable!("pairs") };
-            // What is rewritten soon is asked for: chunks lie anywhere.
+            // Prefetches the next chunks, which lie anywhere in memory.
             let soon = self.chunks.get(place + CHUNKS_AHEAD);
             soon.and_then(|&(soon, _)| old.get(soon)).into_iter().for_each(Chunk::load);
             let spots = &mut self.spots[start..end];
-            // Hashed groups mix the order of keys.
+            // In hashed groups, places are not in key order.
             if !spots.is_sorted() {
                 spots.sort_unstable();
             }

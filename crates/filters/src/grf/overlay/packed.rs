@@ -1,19 +1,21 @@
-//! The packed entries of some neighbouring lists: a tier of a chunk.
+//! The packed entries of consecutive lists: one tier of a chunk.
 //! ```text
 //! layout     packed_layout.rs
-//! tables     of each list: its first entry, and where its slots end, counted from there
-//! quotients  of entries, in unary: quotients.rs
-//! samples    of every 512th bit of these, if some buckets have many entries: ones before it, u32
+//! tables     per list: its first entry, and the ends of its slots relative to that
+//! quotients  of the entries, in unary: quotients.rs
+//! samples    if some buckets have many entries: the ones before every 512th quotient bit, u32
 //! entries    remainders, packed, ascending within a quotient
-//! codes      of each: first flush, counted from the origin; number of flushes; bits of its
-//!            entries' fractions
+//! codes      per code: first flush, relative to the origin; number of flushes; fraction bits of
+//!            its entries
 //! footer     origin u64 | codes u16 | bytes of a number u8 | whether entries' codes are apart u8
-//!            | keys that are one entry with another key u32
+//!            | keys that share an entry with another key u32
 //! ```
-//! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of
-//! a list, with some dozen entries. Place and code, as one number, are quotient and remainder. A
-//! fraction of fewer bits than the others ends in zeros, at most `spare` of them. It stands for all
-//! fractions that begin as it does. Invariant: an entry's code, a span, contains its flush number.
+//! What every probe reads comes first, what only matches read comes last. A slot is a range of
+//! consecutive buckets of a list, with some dozen entries. Place and code form one number, which is
+//! split into quotient and remainder. A fraction shorter than the longest ends in zeros, at most
+//! `spare` of them, and stands for all fractions with its prefix.
+//!
+//! Invariant: an entry's code, a span, contains the key's flush number.
 
 use alloc::vec::Vec;
 
@@ -27,53 +29,53 @@ use crate::grf::overlay::quotients::{Quotients, QuotientsOf, last_sample};
 use crate::grf::sizes::{LINE_BYTES, Slot};
 use core::ops::Range;
 
-/// Codes that the packed entries of a chunk can have.
+/// The maximum number of codes in a chunk's packed entries.
 pub(crate) const CODES_MAX: usize = 256;
 
 const FOOTER_BYTES: usize = 16;
-/// Bytes of a list's table, about, and what share of the rest quotients are.
+/// The approximate size of a list's table, and the approximate share of quotients in the rest.
 const TABLE_BYTES_ABOUT: usize = 2 + BUCKETS / 4;
 const QUOTIENTS_SHARE: usize = 8;
 
-/// What entries of one code share.
+/// What entries with the same code share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Code {
     pub(crate) span: Span,
-    /// The bits of their fractions.
+    /// The fraction bits of these entries.
     pub(crate) bits: u8,
 }
 
-/// An entry as one number, in the order of entries: list, place, code.
+/// An entry as one number: list, place, code. Entries sort by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry(pub(crate) u64);
 
 impl Entry {
     pub(crate) const CODE_BITS: usize = 16;
 
-    /// An entry with code 0 at a spot: list, then place.
+    /// An entry with code 0 at a spot (list, place).
     #[inline(always)]
     pub(crate) fn new(spot: u32) -> Self {
         Entry(u64::from(spot) << Self::CODE_BITS)
     }
 
-    /// The same with another code.
+    /// Returns the entry with another code.
     #[inline(always)]
     pub(crate) fn recoded(self, recoding: Recoding) -> Self {
         let cut = Self::CODE_BITS + usize::from(recoding.cut);
         Entry(self.0 >> cut << cut | u64::from(recoding.code))
     }
 
-    /// The same with code 0.
+    /// Returns the entry with code 0.
     pub(crate) fn bare(self) -> Self {
         Entry(self.0 >> Self::CODE_BITS << Self::CODE_BITS)
     }
 
-    /// Its spot: list, then place.
+    /// Returns its spot (list, place).
     pub(crate) fn spot(self) -> u32 {
         (self.0 >> Self::CODE_BITS) as u32
     }
 
-    /// The bucket, counted over all lists.
+    /// Returns its bucket, counted across all lists.
     #[inline(always)]
     pub(crate) fn bucket(self) -> usize {
         (self.0 >> (Self::CODE_BITS + FRACTION_BITS)) as usize
@@ -85,15 +87,15 @@ impl Entry {
     }
 }
 
-/// What becomes of entries of one code.
+/// A change of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recoding {
-    /// Their fractions do without so many low bits.
+    /// The number of low fraction bits to drop.
     pub(crate) cut: u8,
     pub(crate) code: u16,
 }
 
-/// Packed entries to be read.
+/// A view of packed entries.
 #[derive(Clone, Copy)]
 pub(crate) struct Packed<'a> {
     pub(crate) bytes: &'a [u8],
@@ -107,7 +109,7 @@ impl<'a> Packed<'a> {
         Packed { bytes, layout: Layout(layout) }
     }
 
-    /// Whether bytes can be the packed entries of so many lists.
+    /// Whether `bytes` can be the packed entries of `lists` lists.
     pub(crate) fn is_one(bytes: &[u8], lists: usize) -> bool {
         if bytes.len() < LAYOUT_BYTES + FOOTER_BYTES {
             return false;
@@ -160,7 +162,8 @@ impl<'a> Packed<'a> {
             && (!self.is_apart() || self.has_numbers(codes, room - codes * (2 * len + 1)))
     }
 
-    /// Whether the codes' numbers are in a section of their own, behind the entries (`huffman.rs`).
+    /// Whether the numbers of entries' codes are in a separate section behind the entries
+    /// (`huffman.rs`).
     #[inline(always)]
     pub(crate) fn is_apart(&self) -> bool {
         self.footer()[11] != 0
@@ -171,7 +174,7 @@ impl<'a> Packed<'a> {
         &self.bytes[self.bytes.len() - FOOTER_BYTES..]
     }
 
-    /// The codes of entries, by their number.
+    /// Returns the codes in the order of their numbers.
     pub(crate) fn codes(&self) -> impl Iterator<Item = Code> + '_ {
         (0..number2(self.footer(), 8)).map(|code| self.code(code))
     }
@@ -193,8 +196,8 @@ impl<'a> Packed<'a> {
         self.slot(self.layout.lists() - 1, BUCKETS - 1).range().end
     }
 
-    /// Adds the entries of each bucket, counted over all lists; of a slot of several, as if they
-    /// were alike.
+    /// Adds the number of entries in each bucket to `counts`. Within a slot of several buckets,
+    /// entries are assumed to be evenly spread.
     pub(crate) fn count_buckets(&self, counts: &mut [u32]) {
         let slot_bits = self.layout.slot_bits();
         for (bucket, entries) in self.slots() {
@@ -203,13 +206,13 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// All slots, in order.
+    /// Returns all slots in order.
     #[inline(always)]
     pub(crate) fn slots(&self) -> Slots<'a> {
         Slots { bytes: self.bytes, layout: self.layout, at: LAYOUT_BYTES, bucket: 0, before: 0 }
     }
 
-    /// The numbers of all entries from one of a slot on.
+    /// Returns the numbers of all entries from `place` on, which is in `slot`.
     #[inline(always)]
     pub(crate) fn numbers_from(&self, slot: &Slot, place: usize) -> EntryNumbers<'a> {
         let bits = self.layout.entry_bits();
@@ -223,12 +226,12 @@ impl<'a> Packed<'a> {
         EntryNumbers { quotients, remainders: PackedReader::new(self.bytes, at, bits), bits }
     }
 
-    /// The keys that are one entry with another key: their places and codes are equal.
+    /// The number of keys that share an entry with another key.
     pub(crate) fn merged(&self) -> u64 {
         number(self.footer(), 12, 4)
     }
 
-    /// The slot of a bucket.
+    /// Returns the slot of a bucket.
     #[inline(always)]
     pub(crate) fn slot(&self, list: usize, bucket: usize) -> Slot {
         let slot = bucket >> self.layout.slot_bits();
@@ -243,7 +246,7 @@ impl<'a> Packed<'a> {
             let number = |at, len| number(self.bytes, at, len) as usize;
             (number(table, 4), number(end - len, len), number(end, len))
         };
-        // Before the first end there is none, but the list's first entry.
+        // The first slot begins at the list's first entry.
         let start = first + if slot == 0 { 0 } else { before };
         let bucket = slot << self.layout.slot_bits();
         let spot = (list << BUCKET_BITS | bucket) << FRACTION_BITS;
@@ -253,8 +256,9 @@ impl<'a> Packed<'a> {
         Slot { start, end, list, quotients: quotients as u32 }
     }
 
-    /// Prefetches a list's table, and the likely places of quotients and entries of keys that lie
-    /// so far across the list. Entries are taken as evenly spread over all lists.
+    /// Prefetches a list's table, and the likely positions of a key's quotients and entries.
+    /// `across`: the key's relative position in the list. Entries are assumed to be evenly spread
+    /// over all lists.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(bytes: &[u8], list: usize, across: usize, trace: &mut T) {
         const LINES: usize = 3;
@@ -268,7 +272,7 @@ impl<'a> Packed<'a> {
         ask_for_lines(bytes, at - LINE_BYTES, LINES, trace);
     }
 
-    /// Asks for the memory of a slot, without waiting for it.
+    /// Prefetches a slot.
     #[inline(always)]
     pub(crate) fn load_slot(&self, slot: &Slot) {
         let quotients = self.layout.quotients_at() + slot.quotients as usize / 8;
@@ -276,13 +280,13 @@ impl<'a> Packed<'a> {
         prefetch_lines(self.bytes, self.entry_byte(slot.start as usize), 1);
     }
 
-    /// Where an entry begins, or the byte that it shares with the one before.
+    /// Returns the byte in which an entry begins.
     #[inline(always)]
     fn entry_byte(&self, place: usize) -> usize {
         self.layout.entries_at() + place * self.layout.entry_bits() / 8
     }
 
-    /// The samples of the quotients: how many entries there are before each.
+    /// Returns the samples of the quotients: the number of entries before each.
     #[inline(always)]
     pub(crate) fn samples(&self) -> &'a [[u8; SAMPLE_BYTES]] {
         let bytes = &self.bytes[self.layout.quotients_at()..self.layout.entries_at()];
@@ -290,20 +294,20 @@ impl<'a> Packed<'a> {
         bytes[bytes.len() - samples..].as_chunks().0
     }
 
-    /// The quotients of all entries.
+    /// Returns the quotients of all entries.
     #[inline(always)]
     pub(crate) fn quotients(&self) -> Quotients<'a> {
         Quotients { bytes: self.bytes, at: self.layout.quotients_at() }
     }
 
-    /// The remainder of an entry's number.
+    /// Returns the remainder of an entry's number.
     #[inline(always)]
     pub(crate) fn remainder(&self, place: usize) -> u64 {
         let bits = self.layout.entry_bits();
         read(self.bytes, 8 * self.layout.entries_at() + place * bits, bits)
     }
 
-    /// The spans of entries, of which the first is in a slot.
+    /// Visits the spans of entries, the first of which is in `slot`.
     #[inline(always)]
     pub(crate) fn visit<T: Trace>(
         &self,
@@ -322,7 +326,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Gives `out` all entries, in order, in place of what it has.
+    /// Replaces `out` by all entries in order.
     #[inline(always)]
     pub(crate) fn decode(&self, out: &mut Vec<Entry>) {
         let (by_codes, bits) = (Divisor::new(self.layout.codes()), self.layout.fraction_bits());
@@ -337,7 +341,7 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Tells `trace` what [`Packed::slot`] reads.
+    /// Reports to `trace` what [`Packed::slot`] reads.
     #[inline(always)]
     pub(crate) fn touch_table<T: Trace>(&self, list: usize, bucket: usize, trace: &mut T) {
         let start = self.bytes.as_ptr() as usize;
@@ -355,8 +359,8 @@ impl<'a> Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Whether entries ascend, and each is in its slot. Requires: layout, tables and codes are
-    /// right.
+    /// Whether entries ascend and each is in its slot. Requires: layout, tables and codes are
+    /// valid.
     fn has_entries(&self) -> bool {
         let bits = self.len() + self.layout.quotients();
         if self.quotients().count(bits) != self.len() {
@@ -378,7 +382,7 @@ impl Packed<'_> {
     }
 }
 
-/// The numbers of entries, one after the other.
+/// Iterates over the numbers of entries.
 pub(crate) struct EntryNumbers<'a> {
     quotients: QuotientsOf<'a>,
     remainders: PackedReader<'a>,
@@ -386,20 +390,20 @@ pub(crate) struct EntryNumbers<'a> {
 }
 
 impl EntryNumbers<'_> {
-    /// The quotient of the next one.
+    /// Returns the quotient of the next entry.
     #[cold]
     pub(crate) fn quotient(mut self) -> usize {
         self.quotients.take()
     }
 
-    /// The next one; behind the last one, anything.
+    /// Returns the number of the next entry; after the last one, an arbitrary number.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> u64 {
         (self.quotients.take() as u64) << self.bits | self.remainders.take()
     }
 }
 
-/// Divides entries' numbers by the number of codes, without a division.
+/// Divides entries' numbers by the number of codes, by multiplication.
 #[derive(Clone, Copy)]
 pub(crate) struct Divisor {
     by: u64,
@@ -407,15 +411,15 @@ pub(crate) struct Divisor {
 }
 
 impl Divisor {
-    /// Numbers have at most 38 bits and divisors 9, so a quotient rounded up by less than 2^-11 is
-    /// right.
+    /// Numbers have at most 38 bits and divisors at most 9, so quotients are exact even though the
+    /// factor is rounded up.
     const SHIFT: u32 = 58;
 
     pub(crate) fn new(by: u64) -> Self {
         Divisor { by, factor: (1u64 << Self::SHIFT).div_ceil(by) }
     }
 
-    /// Quotient and remainder: place and code.
+    /// Returns quotient and remainder: place and code.
     #[inline(always)]
     pub(crate) fn divide(self, number: u64) -> (u64, u64) {
         let quotient = ((u128::from(number) * u128::from(self.factor)) >> Self::SHIFT) as u64;
@@ -423,14 +427,15 @@ impl Divisor {
     }
 }
 
-/// Of each slot the first bucket, counted over all lists, and how many entries the slot has.
+/// Iterates over slots: their first buckets, counted across all lists, and their numbers of
+/// entries.
 pub(crate) struct Slots<'a> {
     bytes: &'a [u8],
     layout: Layout<'a>,
-    /// Where the next end, or the table of the next list, is.
+    /// The position of the next end, or of the next list's table.
     at: usize,
     bucket: usize,
-    /// The entries of the list before the slot.
+    /// The number of the list's entries before the slot.
     before: usize,
 }
 
@@ -455,20 +460,20 @@ impl Iterator for Slots<'_> {
     }
 }
 
-/// The number of two bytes at `at`.
+/// Reads a number of two bytes at `at`.
 #[inline(always)]
 fn number2(bytes: &[u8], at: usize) -> usize {
     let number = bytes[at..].first_chunk().expect("a tier holds its tables");
     usize::from(u16::from_le_bytes(*number))
 }
 
-/// The number of eight bytes at `at`.
+/// Reads a number of eight bytes at `at`.
 #[inline(always)]
 fn number8(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*bytes[at..].first_chunk().expect("a tier holds its tables"))
 }
 
-/// The number of `len` bytes at `at`: 1, 2, 4 or 8 of them.
+/// Reads a number of `len` bytes at `at`: 1, 2, 4 or 8.
 #[inline(always)]
 fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
     match len {

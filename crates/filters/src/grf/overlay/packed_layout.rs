@@ -1,13 +1,15 @@
-//! How packed entries are laid out, as some bytes, and which layout is the smallest.
+//! The layout of packed entries, and the choice of the smallest one.
 //! ```text
 //! an entry's number    (list, bucket, fraction) x codes + code
 //!     = quotient       | remainder
-//!     kept in unary    | as so many bits (quotients.rs)
+//!     in unary         | in a fixed number of bits (quotients.rs)
 //! ```
-//! Sorted numbers need not say their order: with a quotient for each entry or two, in unary, they
-//! take two bits more than those of the remainder. Codes that are no power of two take no more
-//! than they must. What a probe needs is there as it needs it: a load for each, no arithmetic.
-//! Invariant: entries' order is that of their numbers.
+//! Sorted numbers need not store their order: with about one quotient per entry, in unary, each
+//! takes two bits more than its remainder (Elias-Fano coding). A number of codes that is no power
+//! of two wastes no bits. Fields are stored as a probe needs them: one load each, without
+//! arithmetic.
+//!
+//! Invariant: entries sort by their numbers.
 
 use crate::base::real::log2;
 use crate::bits::packed::PACKED_BITS_MAX;
@@ -15,20 +17,20 @@ use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry};
 use crate::grf::overlay::quotients::SAMPLED_BITS;
 
-/// A slot of several buckets has so many entries at most, about: its quotients are looked through.
+/// The approximate maximum of entries in a slot of several buckets: a search reads its quotients.
 const SLOT_ENTRIES_MAX: usize = 24;
-/// Where a bucket has more entries than this, quotients are sampled.
+/// If a bucket has more entries than this, quotients are sampled.
 const COUNTED_MAX: usize = 160;
-/// Bytes of a sample: how many entries there are before it.
+/// Bytes per sample: the number of entries before it.
 pub(crate) const SAMPLE_BYTES: usize = 4;
 
-/// Where each field is: numbers of four, two, two bytes, then of one each.
+/// The offset of each field: numbers of four, two and two bytes, then of one byte each.
 const ENTRIES_AT: usize = 0;
 const QUOTIENTS_AT: usize = ENTRIES_AT + 4;
 const CODES: usize = QUOTIENTS_AT + 2;
 /// Bits of a remainder.
 const ENTRY_BITS: usize = CODES + 2;
-/// Bits of a fraction that none has.
+/// Low fraction bits that all entries lack.
 const CUT: usize = ENTRY_BITS + 1;
 const SPARE: usize = CUT + 1;
 const SLOT: usize = SPARE + 1;
@@ -41,10 +43,10 @@ const SAMPLED: usize = LISTS + 1;
 pub(crate) const LAYOUT_BYTES: usize = SAMPLED + 1;
 const _: () = assert!(LAYOUT_BYTES == 16);
 
-/// A layout as it is kept.
+/// A layout as stored.
 pub(crate) type LayoutBytes = [u8; LAYOUT_BYTES];
 
-/// How packed entries are laid out.
+/// The layout of packed entries.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout<'a>(pub(crate) &'a LayoutBytes);
 
@@ -59,20 +61,20 @@ impl Layout<'_> {
         usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
     }
 
-    /// Where entries begin, in bytes.
+    /// The byte offset of the entries.
     #[inline(always)]
     pub(crate) fn entries_at(self) -> usize {
         let bytes = self.0[ENTRIES_AT..].first_chunk().expect("a layout has all fields");
         u32::from_le_bytes(*bytes) as usize
     }
 
-    /// Where quotients begin, in bytes.
+    /// The byte offset of the quotients.
     #[inline(always)]
     pub(crate) fn quotients_at(self) -> usize {
         self.two_bytes(QUOTIENTS_AT)
     }
 
-    /// Codes among which numbers tell; 1, too, if codes are apart.
+    /// The number of codes that entries' numbers encode; 1 if codes are stored separately.
     #[inline(always)]
     pub(crate) fn codes(self) -> u64 {
         self.two_bytes(CODES) as u64
@@ -105,7 +107,7 @@ impl Layout<'_> {
         self.byte(TABLE_BYTES)
     }
 
-    /// Bytes of where a slot ends, as a power of two: at most 2.
+    /// Bytes of a slot's end, as a power of two: at most 2.
     #[inline(always)]
     pub(crate) fn end_log(self) -> usize {
         self.byte(END_LOG)
@@ -116,54 +118,54 @@ impl Layout<'_> {
         self.byte(LISTS)
     }
 
-    /// Whether there are samples of the quotients.
+    /// Whether quotients have samples.
     #[inline(always)]
     pub(crate) fn is_sampled(self) -> bool {
         self.byte(SAMPLED) != 0
     }
 
-    /// Whether where a slot ends is one byte: so it is in all but long lists.
+    /// Whether the end of a slot takes one byte, as in all but long lists.
     #[inline(always)]
     pub(crate) fn has_byte_ends(self) -> bool {
         self.end_log() == 0
     }
 
-    /// Bytes of a list's first entry: two where ends have one, else four.
+    /// Bytes of a list's first entry: two if ends have one byte, else four.
     #[inline(always)]
     pub(crate) fn first_bytes(self) -> usize {
         first_bytes(self.end_log())
     }
 
-    /// How many quotients there are.
+    /// The number of quotients.
     pub(crate) fn quotients(self) -> usize {
         let numbers = self.number((self.lists() << BUCKET_BITS << FRACTION_BITS) as u64);
         numbers.div_ceil(1 << self.entry_bits()) as usize
     }
 
-    /// Bytes of the quotients of so many entries.
+    /// The bytes of the quotients of `entries` entries.
     pub(crate) fn quotient_bytes(self, entries: usize) -> usize {
         (entries + self.quotients()).div_ceil(8)
     }
 
-    /// How many samples there are of so many entries.
+    /// The number of samples for `entries` entries.
     pub(crate) fn samples(self, entries: usize) -> usize {
         let bits = entries + self.quotients();
         if self.is_sampled() { bits.div_ceil(SAMPLED_BITS) } else { 0 }
     }
 
-    /// The place at a spot, without the bits that none has.
+    /// Returns the place at a spot, without the bits that all entries lack.
     #[inline(always)]
     pub(crate) fn place(self, spot: u64) -> u64 {
         spot >> self.byte(CUT)
     }
 
-    /// The least number of an entry at a spot.
+    /// Returns the smallest number of an entry at a spot.
     #[inline(always)]
     pub(crate) fn number(self, spot: u64) -> u64 {
         self.place(spot) * self.codes()
     }
 
-    /// The number of an entry. Requires: its code is among the layout's.
+    /// Returns the number of an entry. Requires: its code is among the layout's.
     #[inline(always)]
     pub(crate) fn number_of(self, entry: Entry) -> u64 {
         let spot = u64::from(entry.spot());
@@ -171,7 +173,7 @@ impl Layout<'_> {
         self.number(u64::from(entry.spot())) + entry.code() as u64
     }
 
-    /// Whether the fields of bytes of such a length can be those of so many lists.
+    /// Whether the fields are valid for `lists` lists in `len` bytes.
     pub(crate) fn is_one(self, lists: usize, len: usize) -> bool {
         self.lists() == lists
             && self.slot_bits() <= BUCKET_BITS
@@ -187,13 +189,13 @@ impl Layout<'_> {
             && self.quotients_at() <= self.entries_at()
     }
 
-    /// Where so many entries begin.
+    /// Returns the byte offset of the entries if there are `entries` of them.
     pub(crate) fn begin_of(self, entries: usize) -> usize {
         let quotients = self.quotients_at() + self.quotient_bytes(entries);
         quotients + SAMPLE_BYTES * self.samples(entries)
     }
 
-    /// For so many entries.
+    /// Returns the layout for `entries` entries.
     pub(crate) fn of_entries(self, entries: usize) -> LayoutBytes {
         let mut fields = *self.0;
         let begin = u32::try_from(self.begin_of(entries)).expect("a chunk is smaller than 4 GB");
@@ -202,8 +204,8 @@ impl Layout<'_> {
     }
 }
 
-/// The smallest one for so many entries with these codes, of which those in each bucket are
-/// counted; `within`: numbers tell codes, too. Where entries begin is left open.
+/// Returns the smallest layout for entries with these codes. `counts`: the entries of each bucket;
+/// `within`: whether numbers include codes. The offset of the entries is not set.
 pub(crate) fn smallest_layout(
     entries: usize,
     (codes, within): (&[Code], bool),
@@ -217,7 +219,7 @@ pub(crate) fn smallest_layout(
     let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
     let told = if within { codes.len() } else { 1 };
     let end_log = match longest {
-        // Where a list begins takes two bytes then.
+        // The start of a list takes two bytes then.
         0..=0xff if entries <= usize::from(u16::MAX) => 0,
         0..=0xffff => 1,
         _ => 2,
@@ -238,7 +240,7 @@ pub(crate) fn smallest_layout(
     fields
 }
 
-/// Bytes of a list's first entry, by those of ends.
+/// Bytes of a list's first entry.
 #[inline(always)]
 fn first_bytes(end_log: usize) -> usize {
     if end_log == 0 { 2 } else { 4 }
@@ -249,16 +251,16 @@ fn table_bytes(slot_bits: usize, end_log: usize) -> usize {
     first_bytes(end_log) + (BUCKETS >> slot_bits << end_log)
 }
 
-/// The buckets of a slot, as a power of two: as many as have few entries together.
+/// The number of buckets per slot, as a power of two, so that slots have few entries.
 fn slot_bits(entries: usize, buckets: usize) -> usize {
     let room = (SLOT_ENTRIES_MAX * buckets / entries.max(1)).max(1);
     (room.ilog2() as usize).min(BUCKET_BITS)
 }
 
-/// What the places of a list's entries take beyond their fractions, in bits: less than nothing
-/// where they are many. `longest` is the length of the chunk's longest list.
+/// The bits that the places of a list's entries take beyond their fractions; negative if there are
+/// many entries. `longest`: the length of the chunk's longest list.
 pub(crate) fn list_bits(entries: f64, longest: f64) -> f64 {
-    // Of a quotient, in unary, about: 1 + 2^f - f with f of 0 to 1.
+    // Bits of a quotient in unary, approximately: 1 + 2^f - f, with f between 0 and 1.
     const UNARY: f64 = 1.94;
     let entries = entries.max(1.0);
     let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };

@@ -1,8 +1,8 @@
-//! Where the numbers of packed entries' codes are, if they are apart from these.
+//! Access to the numbers of packed entries' codes, if these are stored separately.
 //! ```text
 //! quotients | entries | section: bits of each entry's number, by list (huffman.rs) | codes
 //! ```
-//! Invariant: an entry has one number, wherever it is kept.
+//! Invariant: an entry's code has the same number in either representation.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use crate::grf::overlay::packed::{Entry, Packed};
 use core::ops::Range;
 
 impl<'a> Packed<'a> {
-    /// Whether the section of the codes' numbers is one, in so many bytes.
+    /// Whether the section of codes' numbers is valid and fits into `room` bytes.
     pub(crate) fn has_numbers(&self, codes: usize, room: usize) -> bool {
         let ends = |list| self.slot(list, BUCKETS - 1).end - self.slot(list, 0).start;
         let entries: Vec<usize> =
@@ -21,13 +21,13 @@ impl<'a> Packed<'a> {
         self.layout.codes() == 1 && self.numbers_section().is_one(&entries, codes, room)
     }
 
-    /// Requires: it is there.
+    /// Requires: the section exists.
     fn numbers_section(&self) -> Section<'a> {
         let at = self.layout.entries_at() + (self.layout.entry_bits() * self.len()).div_ceil(8);
         Section::new(&self.bytes[at..], self.layout.lists())
     }
 
-    /// The codes' numbers from an entry on. Requires: they are apart.
+    /// Returns the numbers of codes from an entry on. Requires: they are separate.
     fn code_numbers_from(&self, place: usize) -> Numbers<'a> {
         let first = |list: &usize| self.slot(*list, 0).range().start;
         let list = (0..self.layout.lists()).rev().find(|list| first(list) <= place).unwrap_or(0);
@@ -44,14 +44,14 @@ impl<'a> Packed<'a> {
         self.code_numbers_from(place).take()
     }
 
-    /// As [`Packed::visit`], where the codes' numbers are apart.
+    /// Same as [`Packed::visit`], with separate numbers of codes.
     #[cold]
     #[inline(never)]
     pub(crate) fn visit_apart(&self, range: Range<usize>, mut visit: impl FnMut(Span)) {
         self.visit_numbers(range, |_, number| visit(self.code(number).span));
     }
 
-    /// Entries and their codes' numbers. Requires: these are apart.
+    /// Visits entries with the numbers of their codes. Requires: these are separate.
     pub(crate) fn visit_numbers(&self, range: Range<usize>, mut visit: impl FnMut(usize, usize)) {
         if range.is_empty() {
             return;

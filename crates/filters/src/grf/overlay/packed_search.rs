@@ -1,9 +1,9 @@
-//! Finds the packed entries of a slot that stand for a place, or for those between two.
+//! Searches a slot for the packed entries that match a place, or a range of places.
 //! ```text
 //! place x codes = quotient | remainder
-//! ones of the quotient --> its entries, most often one or none --> those with the remainder
+//! ones of the quotient --> its entries, usually one or none --> those with the remainder
 //! ```
-//! Invariant: no entry that stands for a place is left out.
+//! Invariant: no entry that matches a place is left out.
 
 use crate::base::filter::Trace;
 use crate::base::shape::Span;
@@ -14,22 +14,22 @@ use crate::grf::overlay::packed::{Code, Packed};
 use crate::grf::sizes::Slot;
 use core::ops::Range;
 
-/// Entries that are looked at together.
+/// The number of entries that are compared at once.
 const LANES: usize = 2;
-/// Steps of the search among a quotient's entries: most have fewer than four.
+/// Search steps among a quotient's entries: usually there are fewer than four.
 const STEPS: u32 = 2;
 
-/// The numbers that entries between two places may have, each as quotient and remainder.
+/// The numbers of entries that may match a range of places, as quotients and remainders.
 #[derive(Clone, Copy)]
 struct Wanted {
     low: (usize, u64),
     high: (usize, u64),
-    /// The lower place, without the bits that none has.
+    /// The lower place, without the bits that all entries lack.
     place: u64,
 }
 
 impl Packed<'_> {
-    /// The numbers of those that may stand for places of a list from one to another.
+    /// Returns the numbers of entries that may match places of a list from `low` to `high`.
     #[inline(always)]
     fn wanted(&self, list: u32, (low, high): (u32, u32)) -> Wanted {
         let (layout, spare) = (self.layout, self.layout.spare_bits());
@@ -45,7 +45,8 @@ impl Packed<'_> {
         ((number >> bits) as usize, number & ((1 << bits) - 1))
     }
 
-    /// The entries of a quotient, counted over all slots, which is not before a slot's first one.
+    /// Returns the entries of a quotient, counted across all slots. Requires: it is not before the
+    /// slot's first quotient.
     #[inline(always)]
     fn entries_of<T: Trace>(&self, slot: &Slot, quotient: usize, trace: &mut T) -> Range<usize> {
         if self.layout.is_sampled() {
@@ -58,8 +59,8 @@ impl Packed<'_> {
         self.quotients().entries((entry, bit), quotient - (bit - entry))
     }
 
-    /// Of a slot, the entries from the first that may stand for the place `low` to the last that
-    /// may for `high`. Some between them may not.
+    /// Returns a slot's entries from the first that may match the lower place to the last that may
+    /// match the upper one. Some in between may match neither.
     #[inline(always)]
     pub(crate) fn between<T: Trace>(
         &self,
@@ -77,19 +78,18 @@ impl Packed<'_> {
         from..end.max(from)
     }
 
-    /// Where [`Packed::between`] begins.
+    /// Returns the start of [`Packed::between`].
     #[inline(always)]
     pub(crate) fn from<T: Trace>(&self, slot: &Slot, low: u32, trace: &mut T) -> usize {
         let (quotient, remainder) = self.wanted(slot.list, (low, low)).low;
         self.first_from(self.entries_of(slot, quotient, trace), remainder, trace)
     }
 
-    /// Of a quotient's entries the first whose remainder is not below another one.
+    /// Returns the first of a quotient's entries whose remainder is at least `remainder`.
     #[inline(always)]
     fn first_from<T: Trace>(&self, entries: Range<usize>, remainder: u64, trace: &mut T) -> usize {
         let bits = self.layout.entry_bits();
-        // Compared with the entry on top of its word, and so with what follows it there: that
-        // changes nothing.
+        // Compares the entry together with the bits after it, which does not change the result.
         let (least, start) = (remainder << 1 << (63 - bits), 8 * self.layout.entries_at());
         first_not::<STEPS>(entries.start, entries.end, |place| {
             self.touch_entry(place, trace);
@@ -97,8 +97,8 @@ impl Packed<'_> {
         })
     }
 
-    /// Whether none of a quotient's entries, which are few, has a remainder from one to another.
-    /// Most places have no entry: this is one branch, which can be predicted.
+    /// Whether none of a quotient's few entries has a remainder in the range. Most places have no
+    /// entry, so this branch is predictable.
     #[inline(always)]
     fn has_none<T: Trace>(
         &self,
@@ -116,8 +116,8 @@ impl Packed<'_> {
         !(is_wanted(0) | is_wanted(1) | (entries.len() > LANES) | (LANES * bits > LEN_MAX))
     }
 
-    /// The codes of a slot's entries that stand for a place from one to another, both included,
-    /// until `visit` has enough.
+    /// Visits the codes of a slot's entries that match the places from one to another, both
+    /// included, until `visit` returns false.
     #[inline(always)]
     pub(crate) fn visit_between<T: Trace>(
         &self,
@@ -141,7 +141,7 @@ impl Packed<'_> {
             self.touch_entry(at, trace);
             let remainder = self.remainder(at);
             let is_above = (at >= last.start) & (remainder > high.1);
-            // Behind the entries, a read is wasted: that makes one predictable branch, not two.
+            // Reading one past the last entry saves a second branch.
             if (at >= last.end) | is_above {
                 return;
             }
@@ -160,7 +160,7 @@ impl Packed<'_> {
         }
     }
 
-    /// The place of an entry, without the bits that none has, and its code.
+    /// Returns the place of an entry, without the bits that all entries lack, and its code.
     #[inline(always)]
     fn place_and_code(&self, at: usize, number: u64) -> (u64, Code) {
         let codes = self.layout.codes();
@@ -168,7 +168,8 @@ impl Packed<'_> {
         (number / codes, self.code(code))
     }
 
-    /// Fraction and code of some of a slot's entries. The fraction has the code's bits.
+    /// Visits the fraction and code of some of a slot's entries. A fraction has its code's number
+    /// of bits.
     pub(crate) fn visit_fractions(
         &self,
         slot: &Slot,
@@ -184,8 +185,8 @@ impl Packed<'_> {
         }
     }
 
-    /// Entries of different groups of a slot have fractions in the groups' order, whatever bits
-    /// they have.
+    /// Returns the group of an entry. Entries of different groups in a slot have fractions in the
+    /// order of groups, whatever their bits.
     pub(crate) fn group(&self, slot: &Slot, place: usize) -> u64 {
         (self.numbers_from(slot, place).take() / self.layout.codes()) >> self.layout.spare_bits()
     }
@@ -201,7 +202,7 @@ mod tests {
     use crate::grf::overlay::packed_writer::PackedEntriesWriter;
     use crate::grf::overlay::packed_writer::tests::{LISTS, mixed};
 
-    /// Codes with fractions of these bits.
+    /// Codes with fractions of these numbers of bits.
     fn codes(bits: &[usize]) -> Vec<Code> {
         let code = |(place, &bits): (u64, &usize)| {
             let span = Span::new(FlushNumber(place), FlushNumber(place + 1));
@@ -210,7 +211,7 @@ mod tests {
         (0..).zip(bits).map(code).collect()
     }
 
-    /// Entries of random codes, of which one in so many is anywhere, the others in one bucket.
+    /// Entries of random codes. One in `anywhere` has a random place, the others are in one bucket.
     fn entries(seed: u64, count: u64, anywhere: u64, codes: &[Code]) -> Vec<Entry> {
         let entry = |at: u64| {
             let random = mixed(seed << 32 ^ at);
@@ -228,7 +229,7 @@ mod tests {
         entries
     }
 
-    /// Whatever is asked of a bucket: the entries that stand for a place of it.
+    /// Any search in a bucket finds the entries that match its places.
     fn assert_found(entries: &[Entry], codes: &[Code], seed: u64) {
         let bytes = PackedEntriesWriter::default().write(entries, codes, LISTS, 0);
         assert!(Packed::is_one(&bytes, LISTS));

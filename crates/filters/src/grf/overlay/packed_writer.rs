@@ -1,8 +1,8 @@
 //! Writes packed entries.
 //! ```text
-//! sorted entries --> counted per bucket --> smallest layout --> bytes (packed.rs)
+//! sorted entries --> counted by bucket --> smallest layout --> bytes (packed.rs)
 //! ```
-//! Invariant: what is written is read back by [`Packed`](crate::grf::overlay::packed::Packed).
+//! Invariant: [`Packed`](crate::grf::overlay::packed::Packed) reads back what is written.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::grf::overlay::quotients::{Quotients, QuotientsWriter};
 use crate::grf::sizes::Slot;
 use alloc::sync::Arc;
 
-/// The bytes that every number up to `most` fits in.
+/// The number of bytes that can hold every number up to `most`.
 fn number_bytes(most: u64) -> usize {
     match most {
         0..0x100 => 1,
@@ -25,8 +25,8 @@ fn number_bytes(most: u64) -> usize {
     }
 }
 
-/// Old entries, as another layout numbers them. Requires: its codes are the old ones and more, and
-/// its fractions as long or longer.
+/// Old entries, renumbered for another layout. Requires: its codes begin with the old ones, and its
+/// fractions are at least as long.
 struct OldEntries<'a> {
     numbers: EntryNumbers<'a>,
     by_codes: Divisor,
@@ -52,7 +52,7 @@ impl<'a> OldEntries<'a> {
     }
 }
 
-/// Where entries go: quotients and the rest.
+/// The outputs of entries: quotients and remainders.
 struct Halves<'a> {
     quotients: QuotientsWriter<'a>,
     entries: PackedWriter<'a>,
@@ -60,7 +60,7 @@ struct Halves<'a> {
 }
 
 impl<'a> Halves<'a> {
-    /// Requires: room for both, and zeros for the quotients.
+    /// Requires: room for both, and zeroed quotients.
     #[inline(always)]
     fn new(layout: Layout<'_>, quotients: &'a mut [u8], entries: &'a mut [u8]) -> Self {
         let bits = layout.entry_bits();
@@ -78,10 +78,10 @@ impl<'a> Halves<'a> {
     }
 }
 
-/// Writes packed entries; keeps its buffers.
+/// Writes packed entries; reuses its buffers.
 #[derive(Default)]
 pub(crate) struct PackedEntriesWriter {
-    /// The entries of each bucket.
+    /// The number of entries in each bucket.
     counts: Vec<u32>,
     quotients: Vec<u8>,
     packed: Vec<u8>,
@@ -89,8 +89,8 @@ pub(crate) struct PackedEntriesWriter {
 }
 
 impl PackedEntriesWriter {
-    /// The bytes of sorted entries, each of which is there once; `merged` keys are one entry with
-    /// another. Requires: an entry; at least one code, at most [`CODES_MAX`].
+    /// Returns the bytes of sorted entries without duplicates. `merged`: the number of keys that
+    /// share an entry with another key. Requires: at least one entry, and 1 to [`CODES_MAX`] codes.
     #[inline(always)]
     pub(crate) fn write(
         &mut self,
@@ -107,8 +107,9 @@ impl PackedEntriesWriter {
         Arc::from(self.bytes.as_slice())
     }
 
-    /// As [`PackedEntriesWriter::write`], with the codes' numbers apart, in as few bits as their
-    /// commonness allows. Requires, too: code n is the nth commonest, and each occurs.
+    /// Same as [`PackedEntriesWriter::write`], with the numbers of codes stored separately, in bits
+    /// according to their frequency. Requires, too: code n is the nth most frequent, and each
+    /// occurs.
     pub(crate) fn write_apart(
         &mut self,
         entries: &[Entry],
@@ -132,9 +133,9 @@ impl PackedEntriesWriter {
         Arc::from(self.bytes.as_slice())
     }
 
-    /// As [`PackedEntriesWriter::write`], of old entries, whose codes keep their numbers, and of
-    /// new ones, sorted. None: the old ones have to be laid out anew. Requires: an entry; as many
-    /// lists as before; at most [`CODES_MAX`] codes.
+    /// Same as [`PackedEntriesWriter::write`], for old entries, whose codes keep their numbers, and
+    /// sorted new ones. None: the old ones need another layout. Requires: at least one entry; as
+    /// many lists as before; at most [`CODES_MAX`] codes.
     #[inline(always)]
     pub(crate) fn append(
         &mut self,
@@ -157,7 +158,7 @@ impl PackedEntriesWriter {
         Some(Arc::from(self.bytes.as_slice()))
     }
 
-    /// Room for the halves of so many entries.
+    /// Makes room for quotients and remainders of `entries` entries.
     #[inline(always)]
     fn make_room(&mut self, entries: usize, layout: Layout<'_>) {
         self.quotients.clear();
@@ -166,7 +167,7 @@ impl PackedEntriesWriter {
         self.packed.resize(layout.entry_bits() * entries / 8 + 8, 0);
     }
 
-    /// Packs old and new entries, each once, and counts them: all and by slot.
+    /// Packs old and new entries without duplicates. Counts them, and by slot in `counts`.
     #[inline(always)]
     fn merge_entries(&mut self, old: &Packed<'_>, new: &[Entry], layout: Layout<'_>) -> usize {
         self.counts.fill(0);
@@ -204,7 +205,7 @@ impl PackedEntriesWriter {
         all
     }
 
-    /// The bytes up to the codes, of entries that are counted by bucket.
+    /// Writes everything before the codes. Requires: entries are counted by bucket.
     #[inline(always)]
     fn write_entries(&mut self, entries: &[Entry], layout: Layout<'_>) {
         self.make_room(entries.len(), layout);
@@ -214,7 +215,7 @@ impl PackedEntriesWriter {
         self.begin(entries.len(), layout);
     }
 
-    /// Counts the entries of each bucket: those of some slots, and further ones.
+    /// Counts the entries of each bucket: those of `slots`, and `entries`.
     #[inline(always)]
     fn count(
         &mut self,
@@ -228,8 +229,7 @@ impl PackedEntriesWriter {
         entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
     }
 
-    /// Begins with the layout, the first entry of each list, and where its slots end; then come
-    /// so many entries.
+    /// Writes the layout, the tables, the quotients with their samples, and `entries` remainders.
     #[inline(always)]
     fn begin(&mut self, entries: usize, layout: Layout<'_>) {
         self.bytes.clear();
@@ -259,7 +259,7 @@ impl PackedEntriesWriter {
         self.bytes.extend_from_slice(&self.quotients[..layout.quotient_bytes(entries)]);
         let samples = layout.samples(entries);
         if samples > 0 {
-            // Words are read with what is behind them.
+            // Reading a word includes the bytes behind it.
             self.quotients.resize(self.quotients.len() + size_of::<u64>(), 0);
             let quotients = Quotients { bytes: &self.quotients, at: 0 };
             self.bytes.extend(quotients.samples(samples).as_flattened());
@@ -268,7 +268,7 @@ impl PackedEntriesWriter {
         self.bytes.extend_from_slice(&self.packed[..packed]);
     }
 
-    /// Codes and footer.
+    /// Writes the codes and the footer.
     fn write_codes(&mut self, codes: &[Code], merged: u64, apart: bool) {
         let origin = codes.iter().map(|code| code.span.lo().0).min().unwrap_or(0);
         let most = codes.iter().map(|code| code.span.hi().0 - origin).max().unwrap_or(0);
@@ -306,7 +306,7 @@ pub(crate) mod tests {
         Code { span: span.expect("not empty"), bits: bits as u8 }
     }
 
-    /// Entries of one code, sorted, each once.
+    /// Entries of one code, sorted, without duplicates.
     fn entries(seed: u64, count: u64, code: usize, bits: usize) -> Vec<Entry> {
         let cut = FRACTION_BITS - bits;
         let spots = (0..count).map(|i| mixed(seed << 20 ^ i) as u32 % ((LISTS as u32) << 26));
@@ -340,7 +340,7 @@ pub(crate) mod tests {
             for turn in 1..12 {
                 codes.push(code(turn, bits));
                 let mut new = entries(seed as u64 * 16 + turn, count, turn as usize, bits);
-                // Some are there already.
+                // Some of these exist already.
                 new.extend(all.iter().step_by(17));
                 new.sort_unstable();
                 let merged = 5 * turn;
@@ -353,7 +353,8 @@ pub(crate) mod tests {
                 let written = writer.write(&all, &codes, LISTS, merged + doubles);
                 if let Some(more) = &more {
                     appended += 1;
-                    // Doubles that are counted before they are found may lead to another layout.
+                    // Duplicates are counted before they are found, which may lead to another
+                    // layout.
                     if Packed::new(more).layout.0 == Packed::new(&written).layout.0 {
                         alike += 1;
                         assert!(more == &written, "{count} entries of {bits} bits, turn {turn}");
@@ -372,7 +373,7 @@ pub(crate) mod tests {
         assert!(alike > 60, "{alike} of {appended} are laid out alike");
     }
 
-    /// Such tables were taken for good ones, and reading the entries panicked.
+    /// Such tables were once accepted, and reading the entries panicked.
     #[test]
     fn a_list_that_begins_within_another_one_is_damage() {
         let all = entries(5, 300, 0, 12);

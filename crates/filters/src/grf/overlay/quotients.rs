@@ -1,10 +1,11 @@
 //! The quotients of packed entries, in unary.
 //! ```text
-//! 0 0 1 0 1 1 0 0 1 ...     a one for each entry, a zero behind those of each quotient
+//! 0 0 1 0 1 1 0 0 1 ...     a one per entry, and a zero after the entries of each quotient
 //!     2   3 3     5         entry n, of quotient q, is bit n + q
 //! ```
-//! Quotients are counted over all slots (Elias and Fano's code of ascending numbers). So a slot's
-//! bits begin at the number of entries before it, and of quotients before its first one.
+//! Quotients are counted across all slots (Elias-Fano coding of ascending numbers). So a slot's
+//! bits begin at the number of entries plus the number of quotients before it.
+//!
 //! Invariant: there are as many ones as entries.
 
 use alloc::vec::Vec;
@@ -14,17 +15,17 @@ use crate::bits::select::{little_word, select_zero};
 use crate::grf::overlay::packed_layout::SAMPLE_BYTES;
 use core::ops::Range;
 
-/// Bits from one sample to the next.
+/// Bits between samples.
 pub(crate) const SAMPLED_BITS: usize = 512;
 
-/// Of the last sample before an entry: the first entry behind it, and its bit.
+/// Returns the first entry after the last sample before `entry`, and the bit of that sample.
 pub(crate) fn last_sample(samples: &[[u8; SAMPLE_BYTES]], entry: usize) -> (usize, usize) {
     let entries_before = |sample: usize| u32::from_le_bytes(samples[sample]) as usize;
     let sample = partition_point(1..samples.len(), |sample| entries_before(sample) <= entry) - 1;
     (entries_before(sample), sample * SAMPLED_BITS)
 }
 
-/// Quotients to be read: bits from `at` on, lowest first.
+/// A view of quotients: bits from `at` on, least significant first.
 #[derive(Clone, Copy)]
 pub(crate) struct Quotients<'a> {
     pub(crate) bytes: &'a [u8],
@@ -32,15 +33,15 @@ pub(crate) struct Quotients<'a> {
 }
 
 impl<'a> Quotients<'a> {
-    /// The entries of a quotient, counted from a slot's first one. `entry` is the slot's first
-    /// entry, and its quotients begin at `bit`.
+    /// Returns the entries of a quotient, relative to the slot's first quotient. `entry` is the
+    /// slot's first entry, and its quotients begin at `bit`.
     #[inline(always)]
     pub(crate) fn entries(self, (entry, bit): (usize, usize), quotient: usize) -> Range<usize> {
         if quotient == 0 {
             return entry..entry + self.ones(bit);
         }
         let (byte, skipped) = (self.at + bit / 8, bit % 8);
-        // Zeros of the slot before.
+        // Zeros of the previous slot.
         let before = !u32::from(self.bytes[byte]) & ((1 << skipped) - 1);
         let rank = quotient as u32 - 1 + before.count_ones();
         let from = select_zero::<2>(self.bytes, byte, rank) + 1;
@@ -48,8 +49,8 @@ impl<'a> Quotients<'a> {
         entry..entry + self.ones(bit - skipped + from)
     }
 
-    /// As [`Quotients::entries`], where there are samples, of a quotient that is counted over all
-    /// slots. No entry of it has this number or a greater one.
+    /// Same as [`Quotients::entries`], by samples, for a quotient counted across all slots.
+    /// Requires: all of its entries are below `end`.
     #[cold]
     #[inline(never)]
     pub(crate) fn sampled_entries(
@@ -62,12 +63,13 @@ impl<'a> Quotients<'a> {
         first(quotient)..first(quotient + 1)
     }
 
-    /// The first entry that is not of a lesser quotient.
+    /// Returns the first entry whose quotient is at least `quotient`.
     fn first_of(self, samples: &[[u8; SAMPLE_BYTES]], quotient: usize, end: usize) -> usize {
         let Some(zeros) = quotient.checked_sub(1) else { return 0 };
         let entries_before = |sample: usize| u32::from_le_bytes(samples[sample]) as usize;
         let zeros_before = |sample: usize| sample * SAMPLED_BITS - entries_before(sample);
-        // Not before as many bits as there are zeros, nor behind all entries up to the end.
+        // The sample lies between a bound from the number of zeros and one from the number of
+        // entries.
         let (from, to) = (zeros / SAMPLED_BITS, (end + quotient) / SAMPLED_BITS);
         let places = from + 1..samples.len().min(to + 1).max(from + 1);
         let sample = partition_point(places, |sample| zeros_before(sample) <= zeros) - 1;
@@ -77,7 +79,7 @@ impl<'a> Quotients<'a> {
         zero - zeros
     }
 
-    /// The ones from a bit on.
+    /// Returns the number of consecutive ones from a bit on.
     #[inline(always)]
     fn ones(self, bit: usize) -> usize {
         const SURE: usize = u64::BITS as usize - 7;
@@ -93,7 +95,7 @@ impl<'a> Quotients<'a> {
         if first != 0 {
             return first.trailing_zeros() as usize;
         }
-        // Behind the bytes there are zeros.
+        // Past the end of the bytes there are zeros.
         loop {
             let ones = little_word(self.bytes, self.at + end / 8).trailing_ones() as usize;
             end += ones;
@@ -103,8 +105,8 @@ impl<'a> Quotients<'a> {
         }
     }
 
-    /// The quotients of a slot's entries, and of those behind. `entry` is the slot's first entry,
-    /// and its quotients begin at `bit`.
+    /// Returns the quotients of entries from a slot on. `entry` is the slot's first entry, and its
+    /// quotients begin at `bit`.
     #[inline(always)]
     pub(crate) fn from(self, (entry, bit): (usize, usize)) -> QuotientsOf<'a> {
         let skipped = bit % 8;
@@ -113,7 +115,7 @@ impl<'a> Quotients<'a> {
         QuotientsOf { bytes: self.bytes, byte, word, from: bit - skipped, entry }
     }
 
-    /// How many ones there are before so many bits, the first of which are none.
+    /// Returns the samples: the number of ones before every [`SAMPLED_BITS`] bits.
     pub(crate) fn samples(self, samples: usize) -> Vec<[u8; SAMPLE_BYTES]> {
         let mut ones = 0;
         let sample = |place: usize| {
@@ -124,12 +126,12 @@ impl<'a> Quotients<'a> {
         (0..samples).map(sample).collect()
     }
 
-    /// How many ones there are in the first `bits` bits.
+    /// Returns the number of ones in the first `bits` bits.
     pub(crate) fn count(self, bits: usize) -> usize {
         self.ones_within(0..bits)
     }
 
-    /// How many ones there are from a bit, which begins a byte, to another one.
+    /// Returns the number of ones in a range of bits that begins at a byte.
     fn ones_within(self, bits: Range<usize>) -> usize {
         let ones = |from: usize| {
             let word = little_word(self.bytes, self.at + from / 8);
@@ -140,10 +142,10 @@ impl<'a> Quotients<'a> {
     }
 }
 
-/// The quotients of entries, one after the other.
+/// Iterates over the quotients of entries.
 pub(crate) struct QuotientsOf<'a> {
     bytes: &'a [u8],
-    /// Where the word is, what is left of it, and its first bit.
+    /// The position of the current word, its remaining bits, and the index of its first bit.
     byte: usize,
     word: u64,
     from: usize,
@@ -151,7 +153,8 @@ pub(crate) struct QuotientsOf<'a> {
 }
 
 impl QuotientsOf<'_> {
-    /// The next entry's, counted over all slots; behind the last entry, anything.
+    /// Returns the next entry's quotient, counted across all slots; after the last entry, an
+    /// arbitrary number.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> usize {
         while self.word == 0 {
@@ -168,7 +171,7 @@ impl QuotientsOf<'_> {
         quotient
     }
 
-    /// Goes past some entries.
+    /// Skips entries.
     pub(crate) fn skip(&mut self, mut entries: usize) {
         while entries > 0 {
             let ones = self.word.count_ones() as usize;
@@ -186,7 +189,7 @@ impl QuotientsOf<'_> {
     }
 }
 
-/// Sets the bits of ascending quotients in bytes that are 0.
+/// Writes ascending quotients into zeroed bytes.
 pub(crate) struct QuotientsWriter<'a> {
     bytes: &'a mut [u8],
     entry: usize,
@@ -197,7 +200,7 @@ impl<'a> QuotientsWriter<'a> {
         QuotientsWriter { bytes, entry: 0 }
     }
 
-    /// Adds the next entry's.
+    /// Adds the quotient of the next entry.
     #[inline(always)]
     pub(crate) fn push(&mut self, quotient: usize) {
         let bit = self.entry + quotient;
@@ -212,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_found() {
-        // Three slots of eight quotients each, of which one has many entries and one none.
+        // Three slots of eight quotients each: one has many entries, one has none.
         let mut quotients = vec![0usize, 0, 3, 3, 3, 7];
         quotients.extend([8 + 5; 130]);
         quotients.extend([8 + 7]);

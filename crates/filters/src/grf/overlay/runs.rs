@@ -1,19 +1,21 @@
-//! The runs of a version, as the widest codes that entries can have for nothing.
+//! The runs of a version, to which codes can be widened without loss.
 //! ```text
 //! runs      [0, 40)  [40, 50)  [50, 60)  60  61  62
-//! code      57  ->  [50, 60)            61  ->  61      64, of a flush that no run has yet  ->  64
+//! code      57  ->  [50, 60)            61  ->  61      64, flushed after all runs  ->  64
 //! ```
 //! The paper (section 4.2) drops the digits of a code that the oldest version in use does not need.
-//! What is left of a code is the aligned block of flushes that lies in one run. Here it is that
-//! run's span, whatever the tree's schedule. A version has a part of its own, so no older version
-//! asks this one. Invariant: a widened code contains the code, and meets no run of this version, or
-//! of any later one, that the code did not meet.
+//! What is left of a code is an aligned block of flushes that lies in one run. Here it becomes that
+//! run's span, for any merge schedule. Each version has a part of its own, so no older version
+//! queries this one.
+//!
+//! Invariant: a widened code contains the code. It meets no run of this version or a later one that
+//! the code did not meet.
 
 use alloc::vec::Vec;
 
 use crate::base::shape::{Shape, Span};
 
-/// Runs whose spans meet no other run's, ascending.
+/// Runs whose spans meet no other run's span, ascending.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Runs {
     spans: Vec<Span>,
@@ -36,7 +38,8 @@ impl Runs {
         Runs { spans }
     }
 
-    /// The span of the run that the code's entries are in; the code itself where that is not known.
+    /// Returns the span of the run that contains the code's entries, or the code itself if that is
+    /// unknown.
     pub(crate) fn widened(&self, code: Span) -> Span {
         let after = self.spans.partition_point(|run| run.lo() <= code.lo());
         match after.checked_sub(1).map(|place| self.spans[place]) {

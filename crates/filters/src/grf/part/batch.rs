@@ -1,14 +1,16 @@
-//! Answers many questions at once.
+//! Answers many queries at once.
 //! ```text
 //! batch of 16 keys --> lists ~~~~~~~~~~~~~~~~~~~> sites, slots ~~> places --> codes of each key
 //! or 8 ranges' ends      groups, tables; blocks     blocks, entries            or of each pair
-//!                        and entries, guessed       where the guess was wrong
-//! ~~> is asked for, for all keys
+//!                        and entries, estimated     if the estimate was wrong
+//! ~~> prefetched, for all keys
 //! ```
-//! One probe waits for memory once or twice, each time for what the read before has told. Here a
-//! whole batch takes each step before any key takes the next, and the next reads are prefetched. A
-//! core looks only some hundred instructions ahead, which is less than two keys' work. Keys of
-//! several parts are answered together. Invariant: the codes are those of a lone probe.
+//! A single probe waits for memory once or twice, as each address depends on the previous read.
+//! Here the whole batch takes each step before any key takes the next, and the next reads are
+//! prefetched. A core's reorder window spans some hundred instructions, less than two keys' work.
+//! Keys of different parts can share a batch.
+//!
+//! Invariant: the codes are those of single probes.
 
 use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;
@@ -20,18 +22,18 @@ use crate::grf::part::Part;
 use crate::grf::sizes::Slots;
 use crate::text::code::KeyCode;
 
-/// Keys of a batch: their reads are about as many as a core has under way.
+/// Keys per batch: their reads are about as many as a core can have in flight.
 const BATCH: usize = 16;
-/// Ranges of a batch: each has two ends.
+/// Ranges per batch: each has two ends.
 const RANGES: usize = BATCH / 2;
 
-/// A key, and the part that has its place.
+/// A key, and the part that covers it.
 type Asked<'a> = (&'a Part, &'a [u8]);
 
 impl Part {
-    /// Calls `visit` with the place and the codes of each key, in order: those that
-    /// [`Part::candidates`] gives for it alone, at less time a key. No codes: no run holds anything
-    /// for the key.
+    /// Calls `visit` with the index and the codes of each key, in order. The codes are those of
+    /// [`Part::candidates`], at a lower cost per key. Without codes, no run holds anything for the
+    /// key.
     pub fn candidates_many(&self, keys: &[&[u8]], mut visit: impl FnMut(usize, &Codes)) {
         let mut asked = [(self, &[][..]); BATCH];
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
@@ -41,7 +43,7 @@ impl Part {
         }
     }
 
-    /// As [`Part::candidates_many`], for keys each of which is asked of a part of its own.
+    /// Same as [`Part::candidates_many`], with a part for each key.
     pub fn candidates_of_parts(asked: &[(&Part, &[u8])], mut visit: impl FnMut(usize, &Codes)) {
         for (batch, asked) in asked.chunks(BATCH).enumerate() {
             let mut visit = |place: usize, codes: &Codes| visit(batch * BATCH + place, codes);
@@ -49,7 +51,7 @@ impl Part {
         }
     }
 
-    /// As [`Part::candidates_of_parts`], for ranges.
+    /// Same as [`Part::candidates_of_parts`], for ranges.
     pub fn candidates_of_ranges(
         asked: &[(&Part, KeyRange<'_>)],
         mut visit: impl FnMut(usize, &Codes),
@@ -70,8 +72,8 @@ fn answer_keys(keys: &[Asked<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
     });
 }
 
-/// Answers at most [`BATCH`] keys by what stands for them in their parts: codes, where there is a
-/// model of text.
+/// Answers at most [`BATCH`] keys by their names in their parts: codes, where there is a model of
+/// text.
 #[inline(always)]
 fn with_names(keys: &[Asked<'_>], answer: &mut dyn FnMut(&[Asked<'_>])) {
     if keys.iter().all(|(part, _)| part.base.text.is_none()) {
@@ -86,14 +88,14 @@ fn with_names(keys: &[Asked<'_>], answer: &mut dyn FnMut(&[Asked<'_>])) {
     answer(&names[..keys.len()]);
 }
 
-/// Where a key is, as far as is known before its block was read.
+/// What is known of a key before its block is read.
 struct LocatedKey<'a> {
     site: Site<'a>,
     entries: ListEntries<'a>,
     slots: Slots,
 }
 
-/// Where at most [`BATCH`] keys are.
+/// Locates at most [`BATCH`] keys.
 #[inline(always)]
 fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<LocatedKey<'a>>; BATCH] {
     let mut lists = [Found::default(); BATCH];
@@ -103,8 +105,8 @@ fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<LocatedKey<'a>>; BATCH] {
     located
 }
 
-/// Finds lists, and asks for their groups and tables, and for where blocks and entries are likely
-/// to be.
+/// Finds the lists. Prefetches their groups and tables, and the estimated positions of blocks and
+/// entries.
 #[inline(always)]
 fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
     keys.iter().for_each(|(part, key)| part.base.directory.load_about(key, &mut Untraced));
@@ -116,7 +118,7 @@ fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
     }
 }
 
-/// Finds blocks and slots, and asks for them where they are elsewhere.
+/// Finds blocks and slots. Prefetches them, in case the estimates were wrong.
 #[inline(always)]
 fn locate<'a>(
     keys: &[Asked<'a>],
@@ -153,7 +155,7 @@ fn answer_keys_now(keys: &[Asked<'_>], codes: &mut Codes, visit: &mut dyn FnMut(
 /// Finds the codes of at most [`RANGES`] ranges.
 fn answer_ranges(ranges: &[(&Part, KeyRange<'_>)], visit: &mut dyn FnMut(usize, &Codes)) {
     let Some((first, _)) = ranges.first() else { return };
-    // The lower ends, then the upper ones; a range without an upper end has none.
+    // First the lower ends, then the upper ones of ranges that are bounded.
     let mut ends = [(*first, &[][..]); BATCH];
     let mut count = 0;
     let lowers = ranges.iter().map(|(part, range)| (*part, range.lower()));
@@ -170,7 +172,7 @@ fn answer_ranges(ranges: &[(&Part, KeyRange<'_>)], visit: &mut dyn FnMut(usize, 
     });
 }
 
-/// As [`answer_ranges`], between these ends.
+/// Same as [`answer_ranges`], given the names of all ends.
 #[inline(always)]
 fn answer_between(
     ranges: &[(&Part, KeyRange<'_>)],
@@ -192,8 +194,7 @@ fn answer_between(
 }
 
 impl Part {
-    /// Adds the codes of all entries between two ends; without a second one, of all from the first
-    /// on.
+    /// Adds the codes of all entries between two ends, or from the first one on.
     #[inline(always)]
     fn collect_between(
         &self,

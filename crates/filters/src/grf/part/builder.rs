@@ -1,8 +1,8 @@
-//! Builds a part from the sorted keys of a last level, streaming.
+//! Builds a part from the sorted keys of a last level, as a stream.
 //! ```text
-//! keys --> groups (text/named.rs) --> base, with the bits that the overlay leaves it
+//! keys --> groups (text/named.rs) --> base, within the bits that the overlay leaves
 //! ```
-//! Invariant: what the base takes and what the overlay will take is the budget.
+//! Invariant: base and overlay together take the budget.
 
 use crate::base::shape::FlushNumber;
 use crate::fingerprint::Fingerprints;
@@ -23,11 +23,11 @@ use crate::text::model::TextModel;
 use crate::text::named::NamedGroupsBuilder;
 use crate::text::sample::KeySample;
 
-/// A part keeps one question for so many keys: they take a small part of its memory.
+/// A part keeps one query per this many keys, which takes little of its memory.
 const KEYS_PER_QUESTION: u64 = 4096;
 
 impl Part {
-    /// A part without keys.
+    /// Returns a part without keys.
     pub fn empty(options: &GrfOptions) -> Part {
         PartBuilder::new(options).finish(FlushNumber(0))
     }
@@ -38,14 +38,14 @@ pub struct PartBuilder {
     options: GrfOptions,
     groups: NamedGroupsBuilder,
     packed_bits: f64,
-    /// Keys that the overlay is expected to get for each one of the base.
+    /// Keys that the overlay is expected to get per key of the base.
     overlay_ratio: f64,
     asked: Asked,
     questions: Questions,
     length: Length,
 }
 
-/// The bytes of the keys that were pushed.
+/// The lengths of the pushed keys, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Unknown,
@@ -61,7 +61,7 @@ impl Length {
         }
     }
 
-    /// If keys of that length can be asked for one by one.
+    /// The common length, if it is short enough to query ranges key by key.
     fn one(self) -> Option<usize> {
         match self {
             Length::One(bytes) => (1..=Base::ONE_LENGTH_MAX).contains(&bytes).then_some(bytes),
@@ -71,20 +71,20 @@ impl Length {
 }
 
 impl PartBuilder {
-    /// Starts without keys. Until the part is built anew, the overlay is expected to get 1 /
-    /// `size_ratio` of all keys, as above a full last level.
+    /// An empty builder. It expects that the overlay gets 1 / `size_ratio` of all keys before the
+    /// part is rebuilt, as above a full last level.
     pub fn new(options: &GrfOptions) -> Self {
         let share = 1.0 / f64::from(options.size_ratio.max(2));
         Self::with_overlay_shares(options, share, share)
     }
 
-    /// As [`PartBuilder::new`], where the overlay is expected to get such a share of all keys (0 to
-    /// 1). Its entries take more than keys of the base do: the base leaves room for them where they
-    /// are many. The filter takes at most 1.1 times its budget at any filling of the tree.
+    /// Same as [`PartBuilder::new`], for an overlay with the given share of all keys (0 to 1)
+    /// before the part is rebuilt. An overlay entry takes more memory than a base key, so the base
+    /// leaves room for many entries. The filter takes at most 1.1 times its budget at any filling
+    /// of the tree.
     ///
-    /// When the last level is full, the overlay has `full_share` of all keys. It is more than above
-    /// one last run if the last level has several runs, of which the base is only the oldest. The
-    /// budget is for that moment.
+    /// `full_share` is the overlay's share when the last level is full, which is when the budget
+    /// applies. It is larger if the last level has several runs, as the base has only the oldest.
     pub fn with_overlay_shares(options: &GrfOptions, overlay_share: f64, full_share: f64) -> Self {
         let split = options.split(overlay_share, full_share);
         let plan = GroupsPlan {
@@ -109,16 +109,16 @@ impl PartBuilder {
         }
     }
 
-    /// What the part will be asked for, by which bits are divided between order and hashes.
-    /// Requires: no sample was taken, and no key was pushed.
+    /// Sets the expected query mix, by which bits are divided between order and hashes. Requires:
+    /// no sample was given, and no key was pushed.
     #[must_use]
     pub fn asked(self, asked: Asked) -> Self {
         PartBuilder { asked, ..self }
     }
 
-    /// Learns a model of text for some `keys` keys, if it pays on this sample of them: then the
-    /// part has codes in place of keys. (`Fingerprints::Spline` alone, the GRF paper's, has none.)
-    /// A sample that is unlike the keys costs accuracy, never truth. Requires: no key was pushed.
+    /// Learns a model of text from a sample of about `keys` keys, if it pays. The part then stores
+    /// codes in place of keys. (`Fingerprints::Spline`, the GRF paper's, has none.) A sample unlike
+    /// the keys costs accuracy, never correctness. Requires: no key was pushed.
     #[must_use]
     pub fn with_sample(mut self, sample: &KeySample, keys: u64) -> Self {
         let asked = self.asked;
@@ -137,11 +137,13 @@ impl PartBuilder {
         }
     }
 
-    /// Divides bits as these questions fall among keys like those of the sample. Gives hash bits to
-    /// groups where points come closer behind keys than order can tell. Whatever the questions
-    /// are, no share of bits is less than half of an even one. The part keeps some of them
-    /// ([`Part::questions`]). (`Fingerprints::Spline` alone, the GRF paper's, divides evenly.)
-    /// The sample is of some `keys` keys. Requires: the sample was taken, and no key was pushed.
+    /// Divides bits by where these queries fall among the sampled keys. Groups get hash bits if
+    /// points come closer to keys than order can resolve. Whatever the queries, each group keeps at
+    /// least an even share less one bit per key. The part keeps some of the queries
+    /// ([`Part::questions`]).
+    ///
+    /// `Fingerprints::Spline`, the GRF paper's, divides evenly. The sample is of about `keys` keys.
+    /// Requires: the sample was given, and no key was pushed.
     #[must_use]
     pub fn with_questions(mut self, questions: &Questions, sample: &KeySample, keys: u64) -> Self {
         if questions.is_empty() || self.options.fingerprints == Fingerprints::Spline {
@@ -165,19 +167,22 @@ impl PartBuilder {
         self
     }
 
-    /// With groups that are planned otherwise. Requires: no key was pushed.
+    /// Changes the plan of the groups. Requires: no key was pushed.
     fn with_plan(self, change: impl FnOnce(&mut GroupsPlan)) -> Self {
         PartBuilder { groups: self.groups.with_plan(change), ..self }
     }
 
-    /// Takes codes of this model in place of some `keys` keys, whatever they are. What the model
-    /// takes is part of the budget. Requires: no key was pushed.
+    /// Stores codes of `model` in place of about `keys` keys, whether that pays or not. The model's
+    /// memory comes out of the budget. Requires: no key was pushed.
     #[must_use]
     pub fn with_text(self, model: TextModel, keys: u64) -> Self {
         PartBuilder { groups: self.groups.with_text(model, keys), ..self }
     }
 
-    /// Adds the next key. Requires: above all keys before, and of at most 64 KiB.
+    /// Adds the next key.
+    ///
+    /// # Panics
+    /// `key` is not above all previous keys, or has more than 64 KiB.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
         self.length.add(key.len());
@@ -187,8 +192,7 @@ impl PartBuilder {
         }
     }
 
-    /// As [`PartBuilder::push`] of each of these keys of eight bytes: in less time, where they are
-    /// dozens.
+    /// Same as [`PartBuilder::push`] for each of `words`. Faster for dozens of keys.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
         if let Some(word) = words.first() {
             self.length.add(word.len());
@@ -198,8 +202,8 @@ impl PartBuilder {
         }
     }
 
-    /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0,
-    /// `base_end`).
+    /// Returns the part of the pushed keys, with an empty overlay. The flush numbers of these keys
+    /// are in [0, `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
         let asked = self.asked;
         let (groups, text) = self.groups.finish();
@@ -230,19 +234,19 @@ impl PartBuilder {
         Part::of_base(self.options, base)
     }
 
-    /// The most heap bytes that building has taken so far.
+    /// The peak heap size of the build so far, in bytes.
     pub fn peak_bytes(&self) -> usize {
         self.groups.peak_bytes()
     }
 }
 
-/// How many questions a part of so many keys keeps.
+/// The number of queries that a part of `keys` keys keeps.
 pub(super) fn kept_questions(keys: u64) -> usize {
     (keys / KEYS_PER_QUESTION) as usize
 }
 
-/// What lists of small groups take. Where a quarter of all keys is newer, more is foreseen for
-/// entries than they take.
+/// The lists of small groups take extra memory. If newer keys are more than a quarter, the reserve
+/// for entries covers it.
 fn beside(full_share: f64) -> Beside {
     if are_many(full_share) {
         Beside::NOTHING
@@ -251,20 +255,20 @@ fn beside(full_share: f64) -> Beside {
     }
 }
 
-/// The bits of an entry's fraction, more where a base of exact cells leaves it some.
+/// The bits of an entry's fraction, in eighths; more if exact cells of the base leave some bits
+/// unused.
 fn packed_steps(bits: f64, left: f64) -> u8 {
     let more = if left.is_finite() { left } else { 0.0 };
     ((bits + more).min(FRACTION_BITS as f64) * Base::PACKED_STEPS) as u8
 }
 
-/// Where newer keys are many, and where lines must do for keys that crowd, places need short
-/// blocks.
+/// With many newer keys, and where lines must serve crowded keys, places need short blocks.
 fn cuts_of_line_block(options: &GrfOptions, overlay_share: f64) -> usize {
     let is_short = are_many(overlay_share) || options.fingerprints == Fingerprints::Spline;
     if is_short { 1 } else { CUTS_OF_LINE_BLOCK }
 }
 
-/// The keys of the overlay for each one of the base, if it has such a share of all.
+/// Converts the overlay's share of all keys to its keys per base key.
 fn newer(share: f64) -> f64 {
     share / (1.0 - share).max(0.1)
 }

@@ -1,12 +1,12 @@
-//! Counts from ranks: how many entries a part has in a range, without looking at them.
+//! Counts a part's entries in a range from ranks, without visiting them.
 //! ```text
-//! base     starts[group] + keys of the blocks before + rank in the block
+//! base     starts[group] + keys of earlier blocks + rank in the block
 //! overlay  entries of whole chunks        + rank of the place in its bucket
-//!          a key's cell, and equal places: between two ranks
+//!          keys of one cell, and entries of one place: between two ranks
 //! count    rank at the upper end - rank at the lower end
 //! ```
-//! Invariant: the truth lies between `least` and `most`. The estimate takes half of what shares a
-//! place with an end of the range.
+//! Invariant: the true count lies between `least` and `most`. The estimate takes half of the
+//! entries that share a place with an end of the range.
 
 use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;
@@ -19,8 +19,7 @@ use crate::grf::part::Part;
 use crate::text::code::KeyCode;
 
 impl Base {
-    /// Between how many keys and how many lie below the key of a place, which is one of a range's
-    /// ends.
+    /// Bounds the rank among base keys of a place, which is an end of a range.
     fn rank_bounds(&self, spot: &Spot) -> RankBounds {
         let (list, bucket) = spot.bucket_key();
         let group = match list.checked_sub(1) {
@@ -34,18 +33,18 @@ impl Base {
         rank_bounds(start..end, cells, bucket, spot.ranks())
     }
 
-    /// The keys of neighbouring lists, none of them at an edge.
+    /// The number of keys in consecutive lists. Requires: none of them is an edge.
     pub(crate) fn keys_of_lists(&self, lists: core::ops::Range<usize>) -> u64 {
         let before = |list: usize| self.starts.before(list - 1).unwrap_or(self.entries);
         before(lists.end).saturating_sub(before(lists.start))
     }
 
-    /// Whether a list's places do not tell the order of keys within a bucket.
+    /// Whether a list's places do not reflect key order within a bucket.
     pub(crate) fn is_hashed(&self, list: usize) -> bool {
         !self.is_edge(list) && self.group(list - 1).kind == Kind::Hash
     }
 
-    /// The keys between two places; without one: from the start, or to the end.
+    /// Counts the keys between two places. None: from the start, or to the end.
     fn count(&self, low: Option<&Spot>, high: Option<&Spot>) -> CountBounds {
         let low = low.map_or(RankBounds::exact(0), |low| self.rank_bounds(low));
         let end = RankBounds::exact(self.entries);
@@ -54,7 +53,7 @@ impl Base {
 }
 
 impl Overlay {
-    /// The entries between two places; without one: from the start, or to the end.
+    /// Counts the entries between two places. None: from the start, or to the end.
     fn count(&self, base: &Base, low: Option<&Spot>, high: Option<&Spot>) -> CountBounds {
         let (first, before_low, through_low) = low.map_or((0, 0, 0), |low| self.ranks(base, low));
         let (last, before_high, through_high) = match high {
@@ -74,8 +73,7 @@ impl Overlay {
         let low = RankBounds { least: before_low, most: through_low };
         let high = RankBounds { least: between + before_high, most: between + through_high };
         let mut count = CountBounds::between(low, high);
-        // Any of the keys that became one entry with another may be in the range: most likely their
-        // share of them.
+        // Keys merged into a common entry may be in the range: most likely in proportion.
         let share = u128::from(count.estimate) * u128::from(merged) / u128::from(kept.max(1));
         count.estimate = count.estimate.saturating_add(share as u64);
         count.most += merged;
@@ -84,26 +82,25 @@ impl Overlay {
 }
 
 impl Part {
-    /// Between how many keys of the base and how many lie below `key`. The bounds differ by the
-    /// keys that share the key's cell. If some keys of the group only add zeros to others, the
-    /// bounds differ by these, too.
+    /// Bounds the number of base keys below `key`. The bounds differ by the number of keys in the
+    /// key's cell. They also differ by keys of its group that only append zeros to others.
     pub fn rank_bounds(&self, key: &[u8]) -> RankBounds {
         let mut code = KeyCode::new();
         let key = self.base.name(key, &mut code);
         self.base.rank_bounds(&self.spot(key, Role::Low, &mut Untraced))
     }
 
-    /// The number of entries of base and overlay in a range. A key of the base is one entry, and
-    /// every flush that has a key (or its deletion) adds one. So a key that is in the base and was
-    /// flushed twice since is three.
+    /// Bounds the number of entries in a range, of base and overlay. A base key is one entry, and
+    /// every flush of a key, or of its tombstone, adds one. So a base key that was flushed twice
+    /// since counts as three.
     ///
     /// In the base, `least` and `most` differ at most by the keys that share the cells of the
-    /// range's two ends (see [`Part::rank_bounds`]). Mostly none or one does at each end, unless
-    /// keys end in zeros. In groups that keep hashes, the bounds differ by the blocks of the ends.
-    /// In the overlay, they differ by the entries that share a place with an end. They also differ
-    /// by the keys of the chunks asked that share an entry with another key of their flush. Takes
-    /// time in proportion to the chunks of the overlay between the two ends: about one for fifteen
-    /// thousand keys.
+    /// range's two ends (see [`Part::rank_bounds`]). Usually that is at most one at each end,
+    /// unless keys end in zeros. In groups of hashes they differ by the blocks of the ends.
+    ///
+    /// In the overlay, they differ by entries that share a place with an end. They also differ by
+    /// keys that share an entry with another key of their flush, in all chunks of the range. Takes
+    /// time proportional to these chunks, about one per fifteen thousand keys.
     pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {
         // No key is below the empty one.
         let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());

@@ -1,14 +1,15 @@
-//! Goes through a part's entries in key order, forward or backward, each with a bound on its keys.
+//! Iterates over a part's entries in key order, forward or backward, with a bound on each entry's
+//! key.
 //! ```text
-//! bucket by bucket:  cells of the base, old entries, young entries: three sorted stretches
-//! forward            the nearest of their next ones, if its least view is at most the view of the
-//!                    current key, or if its bucket lies before
-//! backward           the same with greatest views, mirrored
-//! quiet              keys up to some word need nothing of it: one comparison tells most of a long
-//!                    scan's keys
+//! bucket by bucket:  cells of the base, old entries, young entries: three sorted sources
+//! forward            the source with the smallest next view, if that is at most the current key's
+//!                    view, or if its bucket comes before
+//! backward           the same with the largest views, mirrored
+//! quiet              keys up to some word need no entry: one comparison settles most keys of a
+//!                    long scan
 //! ```
-//! Invariant: for each key of the part within the cursor's range, its code is given at or before
-//! the key itself, if it is wanted.
+//! Invariant: for each key of the part in the cursor's range, its code is returned at or before the
+//! key itself, if it is wanted.
 
 use crate::base::filter::Untraced;
 use crate::base::shape::Span;
@@ -21,54 +22,55 @@ use crate::text::code::KeyCode;
 use core::ops::Range;
 
 impl Part {
-    /// The entries that may have keys from `from` on, in key order.
+    /// Returns a cursor over the entries that may have keys from `from` on, in key order.
     pub fn cursor(&self, from: &[u8]) -> Cursor {
         self.cursor_on(Some(from))
     }
 
-    /// The entries that may have keys up to `from` (None: up to the end), in reverse key order.
+    /// Returns a cursor over the entries that may have keys up to `from` (None: the end), in
+    /// reverse key order.
     pub fn cursor_back(&self, from: Option<&[u8]>) -> CursorBack {
         self.cursor_on(from)
     }
 
-    /// Either of both; `from` None: from the end that is first on the way.
+    /// Returns a cursor in either direction. `from` None: from the first entry in its direction.
     pub fn cursor_on<const BACK: bool>(&self, from: Option<&[u8]>) -> Cursor<BACK> {
         Cursor::new(self.clone(), from.or((!BACK).then_some(&[])))
     }
 }
 
-/// A key's bucket and its view in that bucket's list.
+/// A bucket, and a key's view in that bucket's list.
 type Position = ((usize, usize), u64);
 
-/// The codes of the entries from some key on, in key order; `BACK`: up to some key, in reverse.
+/// Iterates over the codes of entries from some key on, in key order; with `BACK`, in reverse.
 pub struct Cursor<const BACK: bool = false> {
     part: Part,
     bucket: (usize, usize),
     views: BucketViews,
-    /// The bucket's keys in the base that were not given yet, by their rank.
+    /// The range of ranks of the bucket's base keys not returned yet.
     keys: Range<usize>,
     entries: BucketEntries<BACK>,
-    /// What was found out of the next one of each source.
+    /// The next entry of each source, if it is known.
     heads: [Option<Head>; SOURCES.len()],
     muted: Option<Span>,
-    /// Forward, nothing is due for keys with a lesser word than this; backward, with a greater one.
+    /// Forward: no entry is due for keys with a smaller word. Backward: with a larger one.
     quiet: Option<u64>,
 }
 
-/// The codes of the entries up to some key, in reverse key order.
+/// Iterates over the codes of entries up to some key, in reverse key order.
 pub type CursorBack = Cursor<true>;
 
-/// What an entry is one of.
+/// A source of entries.
 #[derive(Clone, Copy)]
 enum Source {
     Keys,
-    /// Of a tier.
+    /// The overlay entries of a tier.
     Entries(usize),
 }
 
 const SOURCES: [Source; 3] = [Source::Keys, Source::Entries(OLD), Source::Entries(YOUNG)];
 
-/// The next one of a source: the view at which it begins to be due, and its code.
+/// The next entry of a source: the view from which on it is due, and its code.
 #[derive(Clone, Copy)]
 struct Head {
     view: u64,
@@ -85,13 +87,14 @@ impl<const BACK: bool> Cursor<BACK> {
         cursor
     }
 
-    /// Gives `code` no more: what it stands for is known. One code at a time.
+    /// Skips entries with `code` from now on, for callers that already know of its run. One code at
+    /// a time.
     pub fn mute(&mut self, code: Span) {
         self.muted = Some(code);
     }
 
-    /// Goes to the bucket of a key, and there to the first entries on its way. Without a key, it
-    /// goes to the last bucket.
+    /// Moves to the bucket of a key, and to the first entries there. Without a key: to the last
+    /// bucket.
     fn begin(&mut self, from: Option<&[u8]>) {
         let part = self.part.clone();
         let Some(from) = from else { return self.read(self.bucket, true) };
@@ -106,7 +109,7 @@ impl<const BACK: bool> Cursor<BACK> {
         self.entries.read((part.overlay(), part.base()), self.bucket, Some(&spot));
     }
 
-    /// Goes to a bucket. Without `keys`, those of the base are not wanted.
+    /// Moves to a bucket. `keys`: whether base keys are wanted.
     fn read(&mut self, bucket: (usize, usize), keys: bool) {
         (self.bucket, self.heads) = (bucket, [None; SOURCES.len()]);
         self.views.read(self.part.base(), bucket);
@@ -114,7 +117,7 @@ impl<const BACK: bool> Cursor<BACK> {
         self.entries.read((self.part.overlay(), self.part.base()), bucket, None);
     }
 
-    /// Whether nothing is due at `key`, as one comparison tells. False: it has to be looked at.
+    /// Whether nothing is due at `key`, by one comparison. False: the cursor must look closer.
     #[inline]
     fn is_quiet(&self, key: &[u8]) -> bool {
         let Some(quiet) = self.quiet else { return false };
@@ -122,10 +125,9 @@ impl<const BACK: bool> Cursor<BACK> {
         word.is_ok_and(|word| if BACK { word > quiet } else { word < quiet })
     }
 
-    /// The code of the next wanted entry, if a key of it may be at `key` or come before it on the
-    /// way. `key` None: no bound. Gives None if no such entry is left with a key from the cursor's
-    /// start up to `key`. A later call with a key further on goes on. What is not wanted once is
-    /// passed over, and not given later.
+    /// Returns the code of the next wanted entry whose key may be at `key` or before it, in the
+    /// cursor's direction. `key` None: no bound. Returns None if no such entry is left. Later calls
+    /// continue from there with a key further on. Unwanted entries are skipped for good.
     pub fn next_due(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
         let Some((text, key)) = self.part.base().text.as_deref().zip(key) else {
             return self.next_due_at(key, wanted);
@@ -135,7 +137,7 @@ impl<const BACK: bool> Cursor<BACK> {
         self.next_due_at(Some(code), wanted)
     }
 
-    /// As [`Cursor::next_due`], for a code if there is a model of text.
+    /// Same as [`Cursor::next_due`], for a name.
     #[inline(always)]
     fn next_due_at(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
         if key.is_some_and(|key| self.is_quiet(key)) {
@@ -168,7 +170,7 @@ impl<const BACK: bool> Cursor<BACK> {
         }
     }
 
-    /// The source whose next one is nearest, and that one.
+    /// Returns the nearest next entry and its source.
     fn nearest(
         &mut self,
         code_of_keys: Option<Span>,
@@ -189,7 +191,7 @@ impl<const BACK: bool> Cursor<BACK> {
         nearest
     }
 
-    /// Looks at the next one of a source that is wanted.
+    /// Returns the next wanted entry of a source.
     fn peek(
         &mut self,
         source: Source,
@@ -218,13 +220,13 @@ impl<const BACK: bool> Cursor<BACK> {
         }
     }
 
-    /// Whether what begins to be due at a view of this bucket is due at a position.
+    /// Whether an entry of this bucket that is due from `view` on is due at a position.
     fn is_due(&self, view: u64, (bucket, limit): Position) -> bool {
         Self::is_before(self.bucket, bucket)
             || self.bucket == bucket && if BACK { view >= limit } else { view <= limit }
     }
 
-    /// Whether one bucket comes before another on the way.
+    /// Whether one bucket comes before another in the cursor's direction.
     fn is_before(one: (usize, usize), other: (usize, usize)) -> bool {
         if BACK { one > other } else { one < other }
     }
@@ -234,12 +236,12 @@ impl<const BACK: bool> Cursor<BACK> {
         if BACK { base.bucket_before(self.bucket) } else { base.bucket_after(self.bucket) }
     }
 
-    /// The word up to which nothing is due, where the nearest of what is left in the bucket begins
-    /// to be so at a view.
+    /// Returns the word up to which nothing is due. `nearest`: the view of the bucket's nearest
+    /// entry, if any is left.
     fn quiet_until(&self, nearest: Option<u64>) -> Option<u64> {
         let base = self.part.base();
         match nearest {
-            // Keys that lack the group's prefix are above all views.
+            // Keys without the group's prefix are above all views.
             Some(u64::MAX) if BACK => None,
             Some(view) => base.word_at_view(self.bucket.0, view),
             None if BACK => base.word_at_bucket(self.bucket),
@@ -247,7 +249,7 @@ impl<const BACK: bool> Cursor<BACK> {
         }
     }
 
-    /// The position of a key, which probably lies in this bucket.
+    /// Returns the position of a key, which is probably in this bucket.
     fn position(&self, key: &[u8]) -> Position {
         let base = self.part.base();
         match base.view_within(self.bucket, key) {

@@ -1,10 +1,12 @@
-//! A part as bytes, to be read back when the store is opened.
+//! A part as bytes, to be read back when the store opens.
 //! ```text
 //! magic | version | options | end, entries, bits of fractions
 //!       | directory | arena | overlay's chunks | checksum
 //! ```
-//! The radix table is made anew: it follows from the separators. Invariant: bytes of another length
-//! or with a flipped bit are an error, never a part. (Bytes with a forged checksum may give a part
+//! The radix table is not stored: it is derived from the separators.
+//!
+//! Invariant: bytes of another length or with a flipped bit are an error, never a part. (Bytes with
+//! a forged checksum may give a part that panics: an image guards against accidents only.)
 //! that panics: an image guards against accidents.)
 
 use alloc::boxed::Box;
@@ -36,12 +38,12 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-/// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
+/// A flag next to the tag of the fingerprints: codes are Huffman-coded runs.
 const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
-/// Bytes of magic, version, options and counts, and of the lengths that stand once; more or less.
+/// The approximate size of magic, version, options, counts and lengths.
 const FIXED_BYTES: usize = 96;
-/// Bytes that the length of a chunk's entries takes at most, nearly always.
+/// The length of a chunk's entries nearly always takes at most this many bytes.
 const CHUNK_LENGTH_BYTES: usize = 3;
 
 impl Fingerprints {
@@ -57,17 +59,17 @@ impl Fingerprints {
 }
 
 impl Part {
-    /// The version of images. It is raised when what a filter keeps of its keys changes, so that
-    /// measurements of another version are not this filter's.
+    /// The version of the image format. It also changes if a filter stores different information of
+    /// its keys. So measurements are never attributed to another version.
     pub const IMAGE_VERSION: u32 = 10;
 
-    /// Appends the part's image: all that [`Part::read_image`] needs to make it again.
+    /// Appends the part's image, from which [`Part::read_image`] restores it.
     pub fn write_image(&self, out: &mut Vec<u8>) {
         self.write_image_with(&self.base.questions, out);
     }
 
-    /// As [`Part::write_image`], with these questions in the place of its own: those that came
-    /// since it was built, too. It keeps as many as a part of so many keys does.
+    /// Same as [`Part::write_image`], with `questions` in place of its own, so that newer queries
+    /// are included. The image keeps as many as a part of this size does.
     pub fn write_image_with(&self, questions: &Questions, out: &mut Vec<u8>) {
         let questions = questions.thinned(0..questions.len(), kept_questions(self.base.entries));
         let before = out.len();
@@ -86,7 +88,7 @@ impl Part {
         }
     }
 
-    /// About how many bytes the image takes.
+    /// Estimates the size of the image in bytes.
     fn image_bytes(&self) -> usize {
         let mut chunks = 0;
         self.overlay.measure(|bytes| chunks += bytes);
@@ -96,16 +98,18 @@ impl Part {
         FIXED_BYTES + directory + self.base.arena.len() + chunks + lengths
     }
 
-    /// The part that `bytes` are the image of. An error: they are no image, another version's, or
-    /// damaged.
+    /// Reads a part from its image.
+    ///
+    /// # Errors
+    /// The bytes are no image, damaged, or of another version.
     pub fn read_image(bytes: &[u8]) -> Result<Part, Corrupt> {
         check(bytes)?;
         Part::of_checked_image(bytes.to_vec())
     }
 
-    /// As [`Part::read_image`], from owned bytes: most of them stay where they are. Requires: a
-    /// checksum of the caller's has shown that they are an image as it was written; its own is not
-    /// looked at.
+    /// Same as [`Part::read_image`], from owned bytes, most of which are not copied. It does not
+    /// verify the checksum. Requires: the caller has verified with a checksum of its own that the
+    /// bytes are as written.
     pub fn of_checked_image(mut bytes: Vec<u8>) -> Result<Part, Corrupt> {
         let mut input = Reader::new(body(&bytes)?);
         input.bytes(MAGIC.len() + size_of::<u32>())?;
@@ -114,7 +118,7 @@ impl Part {
         let overlay = read_overlay(&base, &mut input)?;
         input.end()?;
         if !arena.is_empty() {
-            // The arena is nearly all of the image: moved to the front, it needs no memory of its
+            // The arena is nearly all of the image. Moved to the front, it needs no memory of its
             // own.
             bytes.truncate(arena.end);
             bytes.drain(..arena.start);
@@ -125,7 +129,7 @@ impl Part {
     }
 }
 
-/// An error, unless the image's checksum is right.
+/// Checks the image's checksum.
 fn check(bytes: &[u8]) -> Result<(), Corrupt> {
     let body = body(bytes)?;
     if checksum(body).to_le_bytes() != bytes[body.len()..] {
@@ -134,7 +138,7 @@ fn check(bytes: &[u8]) -> Result<(), Corrupt> {
     Ok(())
 }
 
-/// The image without its checksum, if the version is known.
+/// Returns the image without its checksum. Error: it is too short, or of an unknown version.
 fn body(bytes: &[u8]) -> Result<&[u8], Corrupt> {
     let mut input = Reader::new(bytes);
     if input.bytes(MAGIC.len()).ok() != Some(MAGIC) {
@@ -190,7 +194,7 @@ fn write_base(base: &Base, questions: &Questions, out: &mut Writer) {
     out.string(&base.arena[..base.arena.len().saturating_sub(WINDOW)]);
 }
 
-/// The base but for its arena, and where in the image that is.
+/// Reads the base without its arena, and returns the arena's range in the image.
 fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     let end = FlushNumber(input.u64()?);
     let entries = input.u64()?;
@@ -312,21 +316,21 @@ fn read_separator_tails(input: &mut Reader<'_>, groups: usize) -> Result<Separat
     Ok(SeparatorTails { ends, bytes })
 }
 
-/// The next `count` numbers of eight bytes each.
+/// Reads `count` numbers of eight bytes each.
 fn read_words(input: &mut Reader<'_>, count: usize) -> Result<Box<[u64]>, Corrupt> {
     let bytes = input.bytes(count.saturating_mul(size_of::<u64>()))?;
     let (words, _) = bytes.as_chunks();
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
-/// The next `count` numbers of four bytes each.
+/// Reads `count` numbers of four bytes each.
 fn read_numbers(input: &mut Reader<'_>, count: usize) -> Result<Box<[u32]>, Corrupt> {
     let bytes = input.bytes(count.saturating_mul(size_of::<u32>()))?;
     let (numbers, _) = bytes.as_chunks();
     Ok(numbers.iter().map(|number| u32::from_le_bytes(*number)).collect())
 }
 
-/// Chunks are written as they are; without entries there are no bytes.
+/// Writes chunks as they are in memory; an empty tier is an empty string.
 fn write_overlay(overlay: &Overlay, out: &mut Writer) {
     out.varint(overlay.root.len() as u64);
     for chunk in overlay.root.iter() {

@@ -1,10 +1,12 @@
 //! Adds the keys of one flush to a part.
 //! ```text
-//! keys --batch by batch--> their groups asked for --> their blocks asked for --> places
+//! keys --batch by batch--> prefetch their groups --> prefetch their blocks --> places
 //! places --chunk by chunk--> overlay
 //! ```
-//! Neighbouring keys of a flush lie in groups far apart: memory is asked for a batch at a time, so
-//! that the waits overlap. Invariant: places come out in the order of keys.
+//! Neighbouring keys of a flush lie in distant groups. Each batch prefetches its memory, so that
+//! cache misses overlap.
+//!
+//! Invariant: places come out in key order.
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -26,10 +28,12 @@ use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
 
 impl Part {
-    /// Starts to add the keys of one flush, for a version with the runs of `shape`. That flush
-    /// counts as a run of its own, if none of these has it yet. This part stays as it is. Lists
-    /// that are touched keep no more of any code than such a version needs; a shape without runs
-    /// keeps all. Requires: the new part is asked by that version and later ones alone.
+    /// Returns an inserter for the keys of one flush, for a version with the runs of `shape`. The
+    /// flush counts as a run of its own unless one of these contains it. This part stays as it is.
+    /// Touched lists widen each code as far as such a version allows; a shape without runs keeps
+    /// codes as they are.
+    ///
+    /// Requires: only that version and later ones query the new part.
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         let overlay = OverlayInserter::new();
         let (last, batch) = (None, KeyList::default());
@@ -41,7 +45,7 @@ impl Part {
 
 /// No list has this number.
 const NO_LIST: usize = usize::MAX;
-/// Keys of a batch.
+/// Keys per batch.
 const BATCH: usize = 128;
 
 /// Adds the keys of one flush to a part.
@@ -49,26 +53,29 @@ pub struct Inserter {
     places: Places,
     flush: FlushNumber,
     shape: Shape,
-    /// Keys that wait for their places.
+    /// Keys whose places are not determined yet.
     batch: KeyList,
 }
 
-/// Finds keys' places in a part.
+/// Determines the places of keys in a part.
 struct Places {
     part: Part,
     overlay: OverlayInserter,
-    /// The last key of the batch before, if any.
+    /// The last key of the previous batch, if any.
     last: Option<Vec<u8>>,
-    /// Its list.
+    /// The list of that key.
     list: usize,
     /// The codes of a batch's keys, if there is a model of text.
     codes: KeyList,
-    /// The cells of a block in which several keys lie.
+    /// The cells of a block that holds several keys.
     cells: Box<ReadCells>,
 }
 
 impl Inserter {
-    /// Adds the next key. Requires: above all keys before.
+    /// Adds the next key.
+    ///
+    /// # Panics
+    /// `key` is not above all previous keys. Keys are checked in batches.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
         self.batch.push(key);
@@ -77,8 +84,7 @@ impl Inserter {
         }
     }
 
-    /// As [`Inserter::push`] of each of these keys of eight bytes: in less time, where they are
-    /// hundreds.
+    /// Same as [`Inserter::push`] for each of `words`. Faster for hundreds of keys.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
         let (batches, rest) = words.as_chunks::<BATCH>();
         if !batches.is_empty() {
@@ -94,7 +100,8 @@ impl Inserter {
         self.batch.clear();
     }
 
-    /// The part with the keys pushed. What the flush did not touch is shared with the old part.
+    /// Returns the part with the pushed keys. It shares what the flush did not touch with the old
+    /// part.
     pub fn finish(mut self) -> Part {
         self.place_batch();
         let Places { part, overlay, .. } = self.places;
@@ -103,7 +110,7 @@ impl Inserter {
         Part { overlay, ..part }
     }
 
-    /// The part, and the places of the keys pushed.
+    /// Returns the part and the places of the pushed keys.
     pub(crate) fn into_places(mut self) -> (Part, OverlayInserter) {
         self.place_batch();
         (self.places.part, self.places.overlay)
@@ -111,7 +118,7 @@ impl Inserter {
 }
 
 impl Places {
-    /// Gives the places of some keys, at most a batch, to the overlay.
+    /// Passes the places of at most a batch of keys to the overlay.
     #[inline(always)]
     fn add<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
         let Some(end) = keys.last() else { return };
@@ -136,21 +143,21 @@ impl Places {
     }
 }
 
-/// The keys of a list, at most a batch; behind them, empty ones.
+/// Returns the keys of a list as an array, padded with empty keys. Requires: at most a batch.
 fn batch_of(list: &KeyList) -> [&[u8]; BATCH] {
     let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
     keys.iter_mut().zip(list.iter()).for_each(|(place, key)| *place = key);
     keys
 }
 
-/// The codes of keys, in `codes`.
+/// Encodes keys into `codes`.
 fn encode_all<K: AsRef<[u8]>>(text: &TextModel, keys: &[K], codes: &mut KeyList) {
     let mut code = KeyCode::new();
     codes.clear();
     keys.iter().for_each(|key| codes.push(text.encode(key.as_ref(), &mut code)));
 }
 
-/// Requires: keys ascend, from the one before the batch on.
+/// Panics unless keys ascend, beginning above the key before the batch.
 #[inline(always)]
 fn assert_ascent<K: AsRef<[u8]>>(last: Option<&[u8]>, keys: &[K]) {
     let mut before = last;
@@ -162,8 +169,8 @@ fn assert_ascent<K: AsRef<[u8]>>(last: Option<&[u8]>, keys: &[K]) {
     }
 }
 
-/// Finds the places of a batch's keys, or of their codes, and gives them to the overlay. `list`:
-/// that of the key before the batch, or the first one.
+/// Passes the places of a batch of names to the overlay. `list`: that of the previous key, or the
+/// first one.
 #[inline(always)]
 fn place_batch<K: AsRef<[u8]>>(
     base: &Base,
@@ -171,7 +178,7 @@ fn place_batch<K: AsRef<[u8]>>(
     list: &mut usize,
     (overlay, cells): (&mut OverlayInserter, &mut ReadCells),
 ) {
-    // What may wait stands together in short loops (see `batch.rs`).
+    // Accesses that may miss the cache are grouped into short loops (see `batch.rs`).
     let mut found = [Found::default(); BATCH];
     let found = &mut found[..keys.len()];
     for (found, key) in found.iter_mut().zip(keys) {
@@ -180,7 +187,7 @@ fn place_batch<K: AsRef<[u8]>>(
     }
     found.iter().for_each(|found| base.load_header(found.list));
     let mut places = [0; BATCH];
-    // Of those that lie on no line: where keys are smooth, none.
+    // The keys that lie on no line: none where keys are smooth.
     let mut sites: Vec<(usize, Site<'_>)> = Vec::new();
     let (mut list, mut line) = (NO_LIST, None);
     for (place, (key, &found)) in keys.iter().zip(&*found).enumerate() {
@@ -205,7 +212,7 @@ fn place_batch<K: AsRef<[u8]>>(
     }
 }
 
-/// Whether a key may follow another one.
+/// Whether a key is above another one.
 #[inline(always)]
 fn is_above(key: &[u8], before: &[u8]) -> bool {
     match (key.first_chunk::<8>(), before.first_chunk::<8>()) {
@@ -215,8 +222,8 @@ fn is_above(key: &[u8], before: &[u8]) -> bool {
 }
 
 impl Base {
-    /// The list of a key that is not below the keys of `list`: sorted keys find theirs by going on,
-    /// not by searching.
+    /// Returns the list of a key that is not below the keys of `list`. Steps forward instead of
+    /// searching, which suits sorted keys.
     #[inline(always)]
     fn list_from(&self, list: usize, key: &[u8]) -> Found {
         if self.is_edge(list) {
@@ -229,8 +236,7 @@ impl Base {
         Found { list: self.list_at(among), word }
     }
 
-    /// Asks for the memory of a list's group, without waiting for it: its header may lie on two
-    /// lines.
+    /// Prefetches the header of a list's group, which may lie on two cache lines.
     #[inline(always)]
     fn load_header(&self, list: usize) {
         if !self.is_edge(list) {
@@ -240,7 +246,7 @@ impl Base {
         }
     }
 
-    /// The line of a list's group, if it has one. None, too, if its keys share more than a word.
+    /// Returns the line of a list's group. None: it has none, or its keys share more than a word.
     #[inline(always)]
     fn group_line(&self, list: usize) -> Option<GroupLine> {
         if self.is_edge(list) {
@@ -255,25 +261,24 @@ impl Base {
         })
     }
 
-    /// The eight bytes after a key's word.
+    /// Returns the eight bytes after a key's word.
     #[inline(always)]
     fn tail(&self, key: &[u8]) -> u64 {
         self.directory.tail(key)
     }
 }
 
-/// A group with a line: there the places of keys do not depend on the blocks.
+/// A group with a line: the places of its keys do not depend on its blocks.
 struct GroupLine {
-    /// The separator's word, and how many of its bits all keys of the group share but those behind
-    /// them.
+    /// The separator's word, and how many of its leading bits the group's keys share.
     separator: u64,
     shared: usize,
     line: Line,
 }
 
 impl GroupLine {
-    /// The place of a key of the group that has this word, and this one behind. None: it is behind
-    /// the line.
+    /// Returns the place of a key of the group, given its word and the eight bytes after it. None:
+    /// the key lies beyond the line.
     #[inline(always)]
     fn place(&self, word: u64, tail: u64) -> Option<u32> {
         if (self.separator ^ word) >> 1 >> (63 - self.shared) != 0 {

@@ -1,12 +1,14 @@
-//! A part: the filter of one key range, which is asked, extended and written as a whole.
+//! A part: the filter of one key range, which is queried, extended and stored as a whole.
 //! ```text
 //! key --> list ~~~> bucket ~~~> base: in a cell?      -> [0, base end)
 //!                     '~~~~~~~> overlay: at the place? -> codes
-//! ~~> is asked for before it is waited for
+//! ~~> prefetched before it is read
 //! ```
-//! A range asks for two places and what lies between them. A key has one place, so what is found
-//! stays in registers, and base and overlay are searched side by side. Invariant: the answer for a
-//! key is that of a range of this key alone, or a no where hash bits tell more.
+//! A range query needs two places and everything between them. A point query needs one place: its
+//! state fits into registers, and base and overlay are searched side by side.
+//!
+//! Invariant: a point query is answered like a range of its key alone, or with "no" where hash bits
+//! prove absence.
 
 mod batch;
 pub(super) mod builder;
@@ -30,20 +32,20 @@ use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
 use alloc::sync::Arc;
 
-/// What a part takes, measured: every heap byte, what the allocator adds included.
+/// The measured memory of a part: all heap bytes, including the allocator's overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartSize {
-    /// Heap bytes of the base.
+    /// Heap memory of the base, in bytes.
     pub base_bytes: u64,
-    /// Heap bytes of the overlay.
+    /// Heap memory of the overlay, in bytes.
     pub overlay_bytes: u64,
-    /// Keys of the base.
+    /// The number of keys in the base.
     pub base_entries: u64,
-    /// Entries of the overlay; equal places with equal codes are one.
+    /// The number of entries in the overlay. Entries of equal place and code count as one.
     pub overlay_entries: u64,
 }
 
-/// A key range's filter: its last level and what was flushed since.
+/// The filter of a key range: the keys of its last level, and those flushed since.
 #[derive(Clone)]
 pub struct Part {
     options: GrfOptions,
@@ -65,46 +67,48 @@ impl Part {
         &self.overlay
     }
 
-    /// The code of every base key; None if there are none.
+    /// The code of all base keys. None: there are none.
     fn base_code(&self) -> Option<Span> {
         Span::new(FlushNumber(0), self.base.end)
     }
 
-    /// The knobs it was built with.
+    /// The options it was built with.
     pub fn options(&self) -> &GrfOptions {
         &self.options
     }
 
-    /// What it was built to be asked for.
+    /// The query mix it was built for.
     pub fn asked(&self) -> Asked {
         self.base.asked
     }
 
-    /// Some of the questions by which its bits are divided.
+    /// Some of the queries by which its bits were divided.
     pub fn questions(&self) -> &Questions {
         &self.base.questions
     }
 
-    /// The end of the base's flush numbers: its keys' code is [0, `base_end`).
+    /// The end of the base's flush numbers: the code of its keys is [0, `base_end`).
     pub fn base_end(&self) -> FlushNumber {
         self.base.end
     }
 
-    /// Garbage collection (GRF paper, section 4.2): the part with codes as wide as a version with
-    /// the runs of `shape` allows. It serves lists that no flush touches for long. Takes time in
-    /// proportion to the lists with something to forget. Requires: as for [`Part::inserter`].
+    /// Garbage collection (GRF paper, section 4.2): returns the part with each code as wide as a
+    /// version with the runs of `shape` allows. It serves lists that no flush touches for long.
+    /// Takes time proportional to the lists whose codes change. Requires: as for
+    /// [`Part::inserter`].
     #[must_use]
     pub fn collect_garbage(&self, shape: &Shape) -> Part {
         let overlay = self.overlay.collect_garbage(&self.base, &self.options, shape);
         Part { overlay, ..self.clone() }
     }
 
-    /// Adds the codes of all entries that match. Nothing added: no run holds anything for `query`.
+    /// Adds the codes of all matching entries. If it adds nothing, no run holds anything for
+    /// `query`.
     pub fn candidates(&self, query: &Query<'_>, codes: &mut Codes) {
         self.candidates_traced(query, codes, &mut Untraced);
     }
 
-    /// As [`Part::candidates`], and tells `trace` which memory it reads.
+    /// Same as [`Part::candidates`]. Reports to `trace` which memory it reads.
     pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
         match &self.base.text {
             None => self.ask(query, codes, trace),
@@ -112,7 +116,7 @@ impl Part {
         }
     }
 
-    /// Asks for the codes of the keys that a query names.
+    /// Answers a query by the codes of its keys.
     #[inline(never)]
     fn ask_coded<T: Trace>(
         &self,
@@ -148,7 +152,7 @@ impl Part {
         }
     }
 
-    /// The place of a key, or of its code if there is a model of text.
+    /// Returns the place of a name: of a key, or of its code if there is a model of text.
     fn spot<T: Trace>(&self, key: &[u8], role: Role<'_>, trace: &mut T) -> Spot {
         fastest(
             #[inline(always)]
@@ -159,7 +163,7 @@ impl Part {
     #[inline(always)]
     fn spot_now<T: Trace>(&self, key: &[u8], role: Role<'_>, trace: &mut T) -> Spot {
         let Part { base, overlay, .. } = self;
-        // Base and overlay are read side by side: both are asked for before either is waited for.
+        // Base and overlay are read side by side: both are prefetched before either is read.
         base.directory.load_about(key, trace);
         let found = base.list_of(key, trace);
         let across = base.load_about(found, trace);
@@ -173,7 +177,7 @@ impl Part {
         spot
     }
 
-    /// Adds the codes of all entries that may be `key`'s: its code, if there is a model of text.
+    /// Adds the codes of all entries that may belong to the name `key`.
     #[inline(always)]
     fn ask_point<T: Trace>(&self, key: &[u8], codes: &mut Codes, trace: &mut T) {
         let Part { base, overlay, .. } = self;
@@ -182,8 +186,8 @@ impl Part {
         let across = base.load_about(found, trace);
         let entries = overlay.list(found.list, base);
         entries.load_about(across, trace);
-        // Most evenly spread keys lie on lines. These have a path of their own, on which all that
-        // is known of a key stays in registers.
+        // Most evenly spread keys lie on lines. Their path is separate, so that all state stays in
+        // registers.
         let (slots, spot) = match base.positions(found, key) {
             Some(positions) => {
                 positions.load();
@@ -204,7 +208,7 @@ impl Part {
         entries.collect((spot.bucket, &slots), places, codes, trace);
     }
 
-    /// The memory it takes.
+    /// Returns the memory of the part.
     pub fn size(&self) -> PartSize {
         let base_bytes = self.base.bytes();
         let mut overlay_bytes = 0;

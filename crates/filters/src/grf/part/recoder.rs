@@ -1,12 +1,12 @@
-//! Writes a merge into a part whose codes are runs, as the GRF paper's GRF_H does: what shape
-//! encoding does without.
+//! Records a merge in a part whose codes are runs, as the GRF paper's GRF_H does. Shape encoding
+//! does not need this.
 //! ```text
 //! merge of [50, 51) [51, 52) into [50, 52)
-//! its keys --as an inserter's--> places
-//! places --chunk by chunk--> entries there: an input's code becomes the output's
+//! its keys --as in an inserter--> places
+//! places --chunk by chunk--> entries there: the code of an input becomes the output's
 //! ```
-//! Invariant: an entry's code contains its flush number before and after: the output's span has all
-//! inputs' in it.
+//! Invariant: an entry's code contains its flush number before and after, since the output's span
+//! contains all inputs' spans.
 
 use alloc::vec::Vec;
 
@@ -20,14 +20,16 @@ use crate::grf::part::inserter::Inserter;
 use alloc::sync::Arc;
 
 impl Part {
-    /// Starts to write the span of a merge's output beside its keys, which are pushed in order. The
-    /// spans `inputs` are those of the merged runs. A part with [`RunCodes::Shape`] stays as it is.
-    /// Requires: the output's span has all inputs' in it.
+    /// Returns a recoder that replaces the spans `inputs` of merged runs by the merge's `output`,
+    /// for the keys pushed to it. A part with [`RunCodes::Shape`] does not change.
     ///
-    /// A key that is not pushed keeps its span, which meets the output's. Nothing is lost if a key
-    /// was dropped, or if a merge takes a part of a run. The output's span contains the flush
-    /// number of each entry, so the new part is right for older versions, too. At worst it names
+    /// A key that is not pushed keeps its span, which meets the output's. So nothing is lost if a
+    /// key was dropped, or if a merge takes a part of a run. The output's span contains each
+    /// entry's flush number, so the new part is right for older versions, too. At worst it names
     /// more of the merge's inputs than hold the key.
+    ///
+    /// # Panics
+    /// The output's span does not contain all inputs' spans.
     pub fn recoder(&self, inputs: &[Span], output: Span) -> Recoder {
         let within = |input: &Span| output.hull(*input) == output;
         assert!(inputs.iter().all(within), "{inputs:?} are merged into {output:?}");
@@ -36,7 +38,7 @@ impl Part {
     }
 }
 
-/// Writes the span of a merge's output beside its keys.
+/// Replaces the spans of merged runs by the output's span.
 pub struct Recoder {
     keys: Inserter,
     inputs: Vec<Span>,
@@ -44,18 +46,18 @@ pub struct Recoder {
 }
 
 impl Recoder {
-    /// The next key of the output. Requires: above all keys before.
+    /// Adds the next key of the output. Requires: it is above all previous keys.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
         self.keys.push(key);
     }
 
-    /// As [`Recoder::push`] of each of these keys of eight bytes.
+    /// Same as [`Recoder::push`] for each of `words`.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
         self.keys.push_words(words);
     }
 
-    /// The part as the merge leaves it. What the merge has no key of is shared with the old part.
+    /// Returns the part after the merge. It shares what the merge did not touch with the old part.
     pub fn finish(self) -> Part {
         let (part, places) = self.keys.into_places();
         match part.options.run_codes {
@@ -70,7 +72,7 @@ impl Recoder {
 }
 
 impl Draft {
-    /// Packed entries, with those of a merge moved. None: there is nothing to move.
+    /// Returns the packed entries with those of a merge recoded. None: no entry changes.
     #[inline(never)]
     pub(crate) fn recode(
         &mut self,
@@ -87,7 +89,7 @@ impl Draft {
         self.write(lists)
     }
 
-    /// Takes packed entries over. Whether any was moved.
+    /// Takes over packed entries and recodes some. Returns whether any changed.
     fn recode_packed(&mut self, packed: &Packed<'_>, moved: &Move<'_>) -> bool {
         self.merged = packed.merged();
         self.codes.extend(packed.codes());
@@ -107,7 +109,7 @@ impl Draft {
             let first = entry.spot();
             let cut = FRACTION_BITS - usize::from(codes[entry.code()].bits);
             rest = &rest[rest.partition_point(|&spot| spot < first)..];
-            // It stands for all spots that begin as it does.
+            // An entry stands for all spots that share its prefix.
             if rest.first().is_some_and(|&spot| spot >> cut == first >> cut) {
                 (*entry, any) = (entry.recoded(target), true);
             }
@@ -115,7 +117,8 @@ impl Draft {
         any
     }
 
-    /// Entries with their codes' numbers apart. Requires: an entry.
+    /// Writes entries with the numbers of their codes stored separately. Requires: there are
+    /// entries.
     #[cold]
     #[inline(never)]
     pub(crate) fn write_apart(&mut self, lists: usize) -> Arc<[u8]> {
@@ -128,7 +131,7 @@ impl Draft {
         self.writer.write_apart(&self.entries, &self.codes, lists, self.merged)
     }
 
-    /// Numbers codes by commonness, and drops those that no entry has.
+    /// Numbers codes by frequency, and drops unused ones.
     fn order_codes(&mut self) {
         let mut counts = vec![0u32; self.codes.len()];
         self.entries.iter().for_each(|entry| counts[entry.code()] += 1);

@@ -1,20 +1,21 @@
-//! Ribbon filter, the homogeneous one.
+//! Homogeneous ribbon filter.
 //! ```text
 //! hash ─┬─> start          ........1011001...01........      a row: 128 bits at `start`,
 //!       └─> 128 bits                │                        whose first bit is set
 //! bytes   | block 0: column 0, 1, ... | block 1: ... | ... |
-//!           16 bytes each: 128 slots    the first `wide` blocks have a column more
+//!           16 bytes each: 128 slots    the first `wide` blocks have one more column
 //!         | blocks u32 | wide u32 | columns u8 | check | signature |
 //! ```
-//! A key is in the filter if, in every column, its row meets an even number of set slots. The
-//! columns are chosen at random among those for which that holds for all added keys (`solve.rs`).
-//! Another key thus passes each column with a chance of a half. "Homogeneous" means that such a
-//! choice always exists: equal keys do no harm, and no seed is tried again. The price is a few
-//! slots more than keys (`slots_per_key`), and more where keys crowd by chance. (Ribbon filter:
-//! Dillinger and Walzer, arXiv 2103.02515, section 4.)
+//! A key passes if its row meets an even number of set slots in every column. Building chooses the
+//! columns at random among those for which all added keys pass (`solve.rs`). Any other key passes
+//! each column with probability one half.
 //!
-//! Invariant: the rows of all keys that were added meet an even number of slots in each column. No
-//! blocks: nothing was added.
+//! "Homogeneous" means that such columns always exist: duplicate keys do no harm, and no seed is
+//! retried. The price is slightly more slots than keys (`slots_per_key`), and more where keys crowd
+//! by chance. (Ribbon filter: Dillinger and Walzer, arXiv 2103.02515, section 4.)
+//!
+//! Invariant: the rows of all added keys meet an even number of set slots in each column. No
+//! blocks: no key was added.
 
 mod solve;
 
@@ -41,9 +42,9 @@ pub const RIBBON: &dyn FilterKind = &TableKind::new(
 .with_rate_law(RateLaw::of_fingerprints(1.047));
 const TAG: u16 = 3;
 
-/// Bits of a row, and slots of a block.
+/// Bits per row, and slots per block.
 const WIDTH: usize = 128;
-/// A block's slots in one column.
+/// The bytes of a block's slots in one column.
 const WORD_BYTES: usize = WIDTH / 8;
 const COLUMNS_MAX: usize = 32;
 
@@ -70,13 +71,13 @@ impl Row {
     }
 }
 
-/// Slots for each key. They exceed one by so much that few rows of other keys are sums of added
-/// rows: such keys pass every column. The more columns, the fewer that may be.
+/// Slots per key. The more columns, the fewer rows of other keys may be linear combinations of
+/// added rows, as these pass every column. So the slots exceed the keys by more.
 fn slots_per_key(columns: f64) -> f64 {
     1.0 + (4.0 + columns / 4.0) / WIDTH as f64
 }
 
-/// How many columns so many bits per key are good for, on average.
+/// Returns the average number of columns that `bits_per_key` pays for.
 fn columns_for(bits_per_key: f64) -> f64 {
     // columns · slots_per_key(columns) = bits_per_key, solved for columns
     let (square, linear) = (0.25 / WIDTH as f64, 1.0 + 4.0 / WIDTH as f64);
@@ -84,7 +85,7 @@ fn columns_for(bits_per_key: f64) -> f64 {
     ((root - linear) / (2.0 * square)).min(COLUMNS_MAX as f64)
 }
 
-/// Blocks of columns: how many there are, and in how many of the first ones of a column more.
+/// The layout of blocks: the first `wide` of them have one more column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Columns {
     blocks: usize,
@@ -93,7 +94,7 @@ struct Columns {
 }
 
 impl Columns {
-    /// As many as so many keys and bits per key ask for.
+    /// The layout for so many keys and bits per key.
     fn for_keys(keys: usize, bits_per_key: f64) -> Self {
         if keys == 0 {
             return Columns { blocks: 0, wide: 0, columns: 0 };
@@ -101,20 +102,20 @@ impl Columns {
         let payload = payload_bits(keys, bits_per_key, TRAILER_BYTES);
         let slots = keys as f64 * slots_per_key(columns_for(payload / keys as f64));
         let blocks = ceil(slots / WIDTH as f64);
-        // A small table's filter may take twice what was asked for.
+        // The filter of a small table may take twice its budget.
         let slots = (blocks * WIDTH as f64).min(keys as f64 * 2.0);
         let average = (payload / slots).min(COLUMNS_MAX as f64);
         let wide = (fract(average) * blocks) as usize;
         Columns { blocks: blocks as usize, wide, columns: average as usize }
     }
 
-    /// The share of other keys that pass all columns by chance.
+    /// The probability that another key passes all columns.
     fn rate(&self) -> f64 {
         let wide = self.wide as f64 / self.blocks.max(1) as f64;
         exp2(-(self.columns as f64)) * (1.0 - wide / 2.0)
     }
 
-    /// Slots of a thirty-second more blocks, or of one more, in as many bytes.
+    /// The same bytes in more blocks, by a thirty-second or at least by one, with fewer columns.
     fn with_more_slots(&self) -> Columns {
         let blocks = self.blocks + self.blocks.div_ceil(32);
         let words = self.blocks * self.columns + self.wide;
@@ -125,15 +126,15 @@ impl Columns {
         self.columns + usize::from(block < self.wide)
     }
 
-    /// Where a block's columns begin.
+    /// The offset of a block's columns.
     #[inline(always)]
     fn at(&self, block: usize) -> usize {
         (block * self.columns + block.min(self.wide)) * WORD_BYTES
     }
 
-    /// None: more than fit into memory.
+    /// The size of all columns. None: more than fits into memory.
     fn size_bytes(&self) -> Option<usize> {
-        self.blocks.checked_mul(WIDTH)?; // Slots are counted, too.
+        self.blocks.checked_mul(WIDTH)?; // the slots, too, are counted in a usize
         let words = self.blocks.checked_mul(self.columns)?.checked_add(self.wide)?;
         words.checked_mul(WORD_BYTES)
     }
@@ -147,7 +148,7 @@ impl Columns {
         fields.finish()
     }
 
-    /// What the trailer behind so many bytes says.
+    /// Checks the trailer that follows the first `at` bytes.
     fn read(trailer: &[u8], at: usize) -> Result<Self, Corrupt> {
         let (fields, parameter) = Signature::fields(trailer, (TAG, VERSION), FIELDS_BYTES)
             .map_err(|error| Corrupt { at: at + error.at, ..error })?;
@@ -170,7 +171,7 @@ impl Columns {
     }
 }
 
-/// Collects the hashes of a table's keys, then makes the filter's bytes.
+/// Collects the hashes of a table's keys and builds the filter's bytes.
 #[derive(Clone, Debug)]
 pub struct RibbonBuilder {
     hashes: Vec<u64>,
@@ -178,8 +179,11 @@ pub struct RibbonBuilder {
 }
 
 impl RibbonBuilder {
-    /// No key yet. More bits per key (a fraction is fine; 32 columns are the most): more memory,
-    /// fewer false positives. Requires: a number.
+    /// An empty builder. `bits_per_key` may be a fraction; there are at most 32 columns. More: more
+    /// memory, fewer false positives.
+    ///
+    /// # Panics
+    /// [`finish`](TableFilterBuilder::finish) panics if it is not a number.
     pub fn new(bits_per_key: f64) -> Self {
         RibbonBuilder { hashes: Vec::new(), bits_per_key }
     }
@@ -192,7 +196,7 @@ impl RibbonBuilder {
         }
     }
 
-    /// The false positive rate that theory promises for so many bits per key of a large table.
+    /// Returns the theoretical false positive rate at `bits_per_key`, for a large table.
     pub fn expected_rate(bits_per_key: f64) -> f64 {
         let columns = columns_for(bits_per_key);
         exp2(-floor(columns)) * (1.0 - fract(columns) / 2.0)
@@ -200,7 +204,7 @@ impl RibbonBuilder {
 }
 
 impl TableFilterBuilder for RibbonBuilder {
-    /// Never fails: the order of keys does not matter here.
+    /// Adds a key. Never fails: the order of keys does not matter.
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         self.add_hash(hash_key(key, HashUse::Table));
@@ -229,8 +233,11 @@ pub struct Ribbon<B> {
 }
 
 impl<B: AsRef<[u8]>> Ribbon<B> {
-    /// Checks bytes that [`RibbonBuilder`] made. What lies in the columns is not checked, for any
-    /// columns are a filter: the owner of the bytes keeps a checksum.
+    /// Checks bytes that [`RibbonBuilder`] made. It does not check the columns, since any bits form
+    /// a filter: the owner of the bytes keeps a checksum.
+    ///
+    /// # Errors
+    /// The trailer is damaged or belongs to another kind, or the length is wrong.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let at = image.len().saturating_sub(TRAILER_BYTES);
@@ -238,8 +245,8 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
         Ok(Ribbon { bytes, columns })
     }
 
-    /// As [`read`](Self::read), of an image that was cut before its last
-    /// [`TRAILER_BYTES`](Ribbon::TRAILER_BYTES), as filters keep it that have several.
+    /// Same as [`read`](Self::read), with the last [`TRAILER_BYTES`](Ribbon::TRAILER_BYTES) given
+    /// apart. Filters of several ribbons store trailers so.
     pub fn read_apart(bytes: B, trailer: &[u8]) -> Result<Self, Corrupt> {
         let columns = Columns::read(trailer, bytes.as_ref().len())?;
         Ok(Ribbon { bytes, columns })
@@ -251,7 +258,8 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
         self.probe(hash, &mut Untraced)
     }
 
-    /// As above; `trace` sees the memory that is read.
+    /// Same as [`may_contain_hash`](Self::may_contain_hash). Reports to `trace` which memory it
+    /// reads.
     #[inline]
     pub fn may_contain_hash_traced<T: Trace>(&self, hash: u64, trace: &mut T) -> bool {
         self.probe(hash, trace)
@@ -271,31 +279,31 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
 }
 
 impl Ribbon<()> {
-    /// Of an image, what is behind its columns.
+    /// The length of what follows the columns in an image.
     pub const TRAILER_BYTES: usize = TRAILER_BYTES;
 }
 
 impl<B> Ribbon<B> {
-    /// The same filter over other bytes, for filters that keep several in one image. Requires: they
-    /// are those that it was read from, or a copy. (Others may make a question panic.)
+    /// The same filter over other bytes, for filters that keep several in one image. Requires:
+    /// `bytes` are those that it was read from, or a copy. (Others may make a probe panic.)
     pub fn over<C>(&self, bytes: C) -> Ribbon<C> {
         Ribbon { bytes, columns: self.columns }
     }
 
-    /// The columns of a slot, on average.
+    /// The average number of columns per slot.
     pub fn columns(&self) -> f64 {
         let Columns { blocks, wide, columns } = self.columns;
         columns as f64 + wide as f64 / blocks.max(1) as f64
     }
 }
 
-/// One question. Counting bits is what takes the time. Requires: there are blocks.
+/// Probes for one hash. Counting bits takes most of the time. Requires: there are blocks.
 #[inline(always)]
 fn meets_evenly<T: Trace>(bytes: &[u8], columns: &Columns, hash: u64, trace: &mut T) -> bool {
     let row = Row::of(hash, columns.blocks);
     let (block, offset) = (row.start / WIDTH, row.start % WIDTH);
     let low = row.bits << offset;
-    // What of the row lies in the next block. (No shift by a whole row.)
+    // The part of the row that lies in the next block. (A shift by the whole width would overflow.)
     let high = row.bits >> 1 >> (WIDTH - 1 - offset);
     let end = if high == 0 { block } else { block + 1 };
     let words = |block: usize| {

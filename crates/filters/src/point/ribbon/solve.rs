@@ -1,31 +1,34 @@
-//! Columns that all rows meet evenly, of as many slots as it takes.
+//! Solves for columns that all rows meet evenly, with as many slots as that takes.
 //! ```text
 //! rows, by start    1 0 1 1 . . .          eliminate: each slot keeps one row that begins there;
-//!                     1 1 0 1 . .          a row whose slot is taken is added to the row there,
-//!                         1 0 0 1 .        and goes on where the sum begins, or is nothing
-//! slots, from the last to the first: a slot without a row is anything;
-//!     a slot with a row is what makes the row even
+//!                     1 1 0 1 . .          a row whose slot is taken is XORed with the row there,
+//!                         1 0 0 1 .        and moves to where the sum begins, or vanishes
+//! back substitution, from the last slot to the first: a slot without a row is random;
+//!     a slot with a row gets the bit that makes the row even
 //! ```
-//! Where more rows begin than there are slots, every other row is a sum of theirs and passes all
-//! columns. By chance one filter in two hundred has such a stretch: it is made of more slots.
+//! Where more rows begin than there are slots, any other row there is a linear combination of them
+//! and passes all columns. By chance one filter in two hundred has such a stretch. It is rebuilt
+//! with more slots.
 //!
-//! Invariant: the rows in the slots have all sums that the rows of the keys have.
+//! Invariant: the rows in the slots span the same space as the rows of the keys.
 
 use alloc::vec::Vec;
 
 use super::{COLUMNS_MAX, Columns, Row, WIDTH, is_even};
 use crate::base::hash::scattered;
 
-/// How often more slots are tried.
+/// The most rebuilds with more slots.
 const TRIALS_MAX: u32 = 4;
-/// The share of sums among other rows that is borne, in parts of those that pass by chance.
+/// The tolerated share of other rows that are linear combinations, relative to those that pass by
+/// chance.
 const CROWDED_MAX: f64 = 0.25;
-/// Other rows that are looked at where some are sums: of those that pass by chance so many, if that
-/// takes no more than the most.
+/// Bounds the sample of other rows: so large that this many pass by chance, between the two sizes
+/// below.
 const SAMPLED_PASSES: f64 = 16.0;
 const SAMPLES: [u64; 2] = [4096, 1 << 16];
 
-/// Columns for keys with these hashes, and their bytes: about as many as those of `columns`.
+/// Returns the layout and the bytes of columns for these hashes. The size is about that of
+/// `columns`.
 #[inline(always)]
 pub(super) fn solve(hashes: Vec<u64>, mut columns: Columns) -> (Columns, Vec<u8>) {
     let mut best = Trial::new(&hashes, columns);
@@ -43,12 +46,12 @@ pub(super) fn solve(hashes: Vec<u64>, mut columns: Columns) -> (Columns, Vec<u8>
     (best.columns, solved(&best.rows, &best.columns))
 }
 
-/// The keys' rows in so many slots.
+/// The eliminated rows of all keys, with a given number of slots.
 struct Trial {
     columns: Columns,
-    /// For each slot the row that begins there, or nothing. Its first bit is that of its slot.
+    /// The row that begins at each slot, or 0. Its lowest bit is that slot's.
     rows: Vec<u128>,
-    /// The share of other rows that are sums of these.
+    /// The share of other rows that are linear combinations of these.
     crowded: f64,
 }
 
@@ -63,7 +66,7 @@ impl Trial {
                 None => sums += 1,
             }
         }
-        // Equal keys are sums, too: then this costs some time.
+        // Duplicate keys count as sums, too, and only cost time.
         let crowded = if sums == 0 { 0.0 } else { crowded(&rows, &columns) };
         Trial { columns, rows, crowded }
     }
@@ -74,16 +77,17 @@ impl Trial {
     }
 }
 
-/// The share of other rows that are sums of those in the slots.
+/// Estimates the share of other rows that are linear combinations of those in the slots.
 fn crowded(rows: &[u128], columns: &Columns) -> f64 {
     let [least, most] = SAMPLES;
     let samples = ((SAMPLED_PASSES / columns.rate()) as u64).clamp(least, most);
-    // No numbers that anybody counts from zero on.
+    // Complemented, as tests take hashes from the start of this sequence.
     let is_sum = |nth: &u64| rest_of(Row::of(scattered(!*nth), columns.blocks), rows).is_none();
     (0..samples).filter(is_sum).count() as f64 / samples as f64
 }
 
-/// What a row is beside those in the slots: it begins at a free slot. None: it is a sum of theirs.
+/// Reduces a row by those in the slots, until it begins at a free slot. None: it is a linear
+/// combination of them.
 #[inline(always)]
 fn rest_of(row: Row, rows: &[u128]) -> Option<Row> {
     let Row { mut start, mut bits } = row;
@@ -99,12 +103,12 @@ fn rest_of(row: Row, rows: &[u128]) -> Option<Row> {
     Some(Row { start, bits })
 }
 
-/// The columns of all blocks, one after the other. Whatever is free is scattered by its place.
+/// Computes the columns of all blocks by back substitution. Free slots get pseudorandom bits.
 #[inline(always)]
 fn solved(rows: &[u128], columns: &Columns) -> Vec<u8> {
     let size = columns.size_bytes().expect("rows of as many slots are in memory");
     let mut bytes = vec![0; size];
-    // Of each column the slots behind the one that is looked at, the nearest in the lowest bit.
+    // The slots of each column behind the current one, the nearest in the lowest bit.
     let mut behind = [0u128; COLUMNS_MAX];
     for (block, rows) in rows.as_chunks::<WIDTH>().0.iter().enumerate().rev() {
         let count = columns.of_block(block);

@@ -1,4 +1,4 @@
-//! Ribbon filters: rates, sizes, hashes that no key has.
+//! Ribbon filters: rates, sizes, hashes of absent keys.
 
 use super::*;
 use crate::base::hash::{mix, scattered};
@@ -30,8 +30,8 @@ fn the_rate_is_two_to_the_columns() {
     }
 }
 
-/// One of 2,400 let 43 % through, one in two hundred some more: by chance more keys began in a
-/// stretch than it had slots.
+/// Of 2,400 filters one once let 43 % through, and one in two hundred somewhat more than it should.
+/// By chance more keys began in a stretch than it had slots.
 #[test]
 fn no_filter_is_crowded() {
     const KEYS: u64 = 5_000;
@@ -49,7 +49,7 @@ fn no_filter_is_crowded() {
     }
 }
 
-/// On 32 bits a number of slots did not fit.
+/// On 32-bit targets the number of slots overflowed.
 #[test]
 fn blocks_whose_slots_cannot_be_counted_are_refused() {
     let columns = |blocks| Columns { blocks, wide: 0, columns: 0 };

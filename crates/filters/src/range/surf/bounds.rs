@@ -1,12 +1,12 @@
-//! Where the keys of a SuRF go on from a key, towards the first one.
+//! Upper bounds: where the keys at or before a query key end.
 //! ```text
-//! keys  far  fast  s  top       asked: fat
+//! keys  far  fast  s  top       query: fat
 //! seek  first leaf that may be at or after it: "s"
-//!       that lies beyond for sure: so the leaf before it, "fas"
-//! end   the least string above all that begin like this leaf: "fat"
+//!       surely after it, so take the previous leaf: "fas"
+//! end   the smallest string above all with that leaf's prefix: "fat"
 //! ```
-//! Invariant: every key at or before the one asked for is before the end. The leaf that may be that
-//! key, or either side of it, is told apart: then the end is the key after it.
+//! Invariant: every key at or before the query key is below the end. If a leaf's key may be on
+//! either side of the query key, the end is the successor of the query key.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::base::filter::UpperBound;
 use crate::bits::key_bits::after_all_with;
 
 impl SurfCursor<'_> {
-    /// Where the keys at or before `key` end.
+    /// Returns the bound of the keys at or before `key`.
     pub(super) fn upper_bound(&mut self, key: &[u8]) -> UpperBound {
         let after = [key, &[0]].concat();
         let may_be_before = self.seek(key);
@@ -33,8 +33,8 @@ impl SurfCursor<'_> {
         }
     }
 
-    /// The least string that is surely above the key here, whatever follows what is known of it.
-    /// None: the cursor is at no key, or there is no such string.
+    /// Returns the smallest string that is surely above the key here, whatever follows its known
+    /// bits. None: the cursor is at no key, or no string is above it.
     fn end(&self) -> Option<Vec<u8>> {
         let prefix = self.prefix()?;
         if self.is_whole() {
@@ -45,7 +45,7 @@ impl SurfCursor<'_> {
     }
 }
 
-/// The bytes that begin with the lowest `count` of these bits; the last one goes on with ones.
+/// Returns the lowest `count` bits as bytes, padded with ones.
 fn filled_with_ones(bits: u64, count: u32) -> Vec<u8> {
     let known = bits.checked_shl(u64::BITS - count).unwrap_or(0);
     let unknown = u64::MAX.checked_shr(count).unwrap_or(0);
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(filled_with_ones(0x0102_0304_0506_0708, 64), [1, 2, 3, 4, 5, 6, 7, 8]);
     }
 
-    /// The keys of the paper's figure 1.
+    /// The keys of the paper's Figure 1.
     #[test]
     fn the_keys_before_a_key_end_behind_the_leaf_before_it() {
         let keys: [&[u8]; 8] = [b"f", b"far", b"fas", b"fast", b"fat", b"s", b"top", b"toy"];
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(surf.upper_bound(b""), Some(UpperBound::Start));
     }
 
-    /// Of numbers without pattern, with all there is of kinds, suffixes and dense levels.
+    /// Pseudorandom numbers, with all kinds, suffixes and numbers of dense levels.
     #[test]
     fn the_end_lies_behind_the_last_key_and_most_often_close_to_it() {
         let mixed = |n: u64| {

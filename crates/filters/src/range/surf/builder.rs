@@ -1,12 +1,13 @@
 //! Builds a SuRF in one pass over sorted keys.
 //! ```text
-//! last key    s i g m o d        shares 3 bytes with the key before, 4 with the one that comes now
-//! kept of it  s i g m o          one byte more than it shares with either neighbour
-//! new edges         m o          those that the key before did not make
+//! last key    s i g m o d        shares 3 bytes with the previous key, 4 with the next one
+//! stored      s i g m o          one byte more than it shares with either neighbour
+//! new edges         m o          those that the previous key did not create
 //! ```
-//! A key is placed when the next one is known. Invariant: each key has a leaf of its own, at the
-//! shortest prefix that no other key has. A key that is a prefix of the next one has a mark at the
-//! node where it ends.
+//! A key is placed once the next one is known.
+//!
+//! Invariant: each key has a leaf of its own, at the shortest prefix that no other key has. A key
+//! that is a prefix of the next one has a mark at the node where it ends.
 
 use alloc::vec::Vec;
 
@@ -17,13 +18,13 @@ use crate::range::surf::encode::{Shape, encode};
 use crate::range::surf::levels::{Edge, Level};
 use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfKind, SurfSuffix};
 
-/// How a SuRF is made, beside its kind and size.
+/// Options of a SuRF besides its kind and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurfOptions {
-    /// The suffixes of its keys.
+    /// The lengths of its suffixes.
     pub suffix: SurfSuffix,
-    /// The levels above are LOUDS-Dense as long as they are so many times smaller than the
-    /// LOUDS-Sparse ones below. More: fewer dense levels, smaller, slower. `u32::MAX`: next to
+    /// The upper levels are LOUDS-Dense as long as they are this many times smaller than the
+    /// LOUDS-Sparse levels below. More: fewer dense levels, smaller, slower. `u32::MAX`: almost
     /// none.
     pub size_ratio: u32,
 }
@@ -34,35 +35,40 @@ impl Default for SurfOptions {
     }
 }
 
-/// No trie takes fewer bits for a key: so many more that suffixes cannot have.
+/// The least bits per key that a trie takes, which are not available for suffixes.
 const TRIE_BITS_MIN: f64 = 3.0;
-/// Edges are counted in 32 bits. A trie that has more knows nothing of its keys.
+/// Edges are counted in 32 bits. A trie with more of them is dropped: the filter says "maybe" to
+/// all.
 const EDGES_MAX: u64 = u32::MAX as u64 - 1;
 
-/// Makes a [`Surf`](crate::Surf).
+/// Builds a [`Surf`](crate::Surf).
 pub struct SurfBuilder {
     shape: Shape,
     levels: Vec<Level>,
     edges: u64,
     edges_max: u64,
-    /// The key that is placed when the next one comes, and what it shares with the one before.
+    /// The key to be placed when the next one comes, and its common prefix with the previous one in
+    /// bytes.
     last: Vec<u8>,
     shared: usize,
     leaves: Leaves,
 }
 
-/// Where the leaves of a trie are, and what is behind them.
+/// The positions of a trie's leaves, and what is stored with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaves {
-    /// At the shortest prefixes, with suffixes.
+    /// At the shortest distinguishing prefixes, with suffixes.
     Suffixes,
-    /// Of a map: at the shortest prefixes, or at the ends of the keys, with a word in place of a
-    /// suffix. The word is that of the last key.
+    /// In a map: at the shortest distinguishing prefixes, or at the ends of keys, with a word
+    /// instead of a suffix. `last` is the word of the last key.
     Words { whole: bool, last: u64 },
 }
 
 impl SurfBuilder {
-    /// A SuRF of about so many bits for each key, if its suffixes are fitted.
+    /// An empty builder of a SuRF of about `bits_per_key` bits per key, if its suffixes are fitted.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number.
     pub fn new(kind: SurfKind, bits_per_key: f64, options: &SurfOptions) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         let (kept, fitted) = match options.suffix {
@@ -84,7 +90,7 @@ impl SurfBuilder {
         }
     }
 
-    /// The trie of a map. `whole`: its leaves are at the ends of the keys.
+    /// A builder of a map's trie. `whole`: leaves are at the ends of keys.
     pub(super) fn of_map(whole: bool, size_ratio: u32) -> Self {
         let suffix = SurfSuffix::Bits { hash: u64::BITS, real: 0 };
         let mut builder = Self::new(SurfKind::Hash, 0.0, &SurfOptions { suffix, size_ratio });
@@ -92,7 +98,7 @@ impl SurfBuilder {
         builder
     }
 
-    /// As `add`, with the word that is to be found with the key. Requires: it is a map's trie.
+    /// Same as `add`, with the value of the key. Requires: a map's trie.
     pub(super) fn add_word(&mut self, key: &[u8], word: u64) -> Result<(), OutOfOrder> {
         if self.shape.keys > 0 && self.last == key {
             return Err(OutOfOrder { last: self.last.clone(), key: key.to_vec() });
@@ -105,7 +111,7 @@ impl SurfBuilder {
         Ok(())
     }
 
-    /// The word of the last key. None: it is a filter.
+    /// The word of the last key. None: this is no map.
     pub(super) fn last_word(&self) -> Option<u64> {
         match self.leaves {
             Leaves::Suffixes => None,
@@ -113,8 +119,8 @@ impl SurfBuilder {
         }
     }
 
-    /// The present heap memory of its trie and of its suffixes. [`SurfBuilder::finish`] cuts off
-    /// the suffix bits that the size has no room for.
+    /// The current heap memory of the trie and of its suffixes, in bytes. [`SurfBuilder::finish`]
+    /// drops suffix bits that exceed the size.
     pub fn heap_bytes(&self) -> (usize, usize) {
         let levels = self.levels.capacity() * size_of::<Level>() + self.last.capacity();
         self.levels
@@ -130,7 +136,7 @@ impl SurfBuilder {
         self.levels[depth].push(edge);
     }
 
-    /// Places the last key, which shares `shared_next` bytes with the next one.
+    /// Places the last key, given its common prefix with the next key in bytes.
     fn place_last(&mut self, shared_next: usize) {
         let leaf = match self.leaves {
             Leaves::Words { whole: true, .. } => self.last.len().saturating_sub(1).max(shared_next),
@@ -160,8 +166,8 @@ impl SurfBuilder {
         }
     }
 
-    /// The trie of all keys. Of the empty key alone, and of more keys than can be counted, there
-    /// are no levels.
+    /// Returns the levels of the trie. There are none for the empty key alone, or if there are too
+    /// many edges to count.
     pub(super) fn into_levels(mut self) -> (Shape, Vec<Level>) {
         let alone = self.shape.keys == 1 && self.last.is_empty();
         if self.shape.keys > 0 && !alone {
@@ -206,7 +212,7 @@ impl TableFilterBuilder for SurfBuilder {
     }
 }
 
-/// How many bytes two keys have in common at their beginning.
+/// The length of the common prefix, in bytes.
 #[inline(always)]
 fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     let (words_a, words_b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);

@@ -1,13 +1,14 @@
-//! How many keys are in a range: the difference of two ranks, level by level.
+//! Counts the keys in a range as the difference of two ranks, level by level.
 //! ```text
 //! level 0  f   s | t          leaves between the two boundaries: 0
 //! level 1  | a o   | r        1
-//! level 2    r . | s p y i |  4   boundary: where the keys at or after a bound begin, those
-//!                                within the bound end
+//! level 2    r . | s p y i |  4   boundary: where the keys at or after the lower bound begin, or
+//!                                those up to the upper bound end
 //! ```
-//! Below a level, a boundary goes on where the children of what lies to its right begin. Invariant:
-//! leaves between the boundaries are counted once. For the two leaves that a bound's own bytes lead
-//! to, it is known whether they surely were counted.
+//! On the next level, a boundary continues at the children of what lies to its right.
+//!
+//! Invariant: leaves between the boundaries are counted once. For the leaf that a bound's own bytes
+//! lead to, it is known whether it was surely counted.
 
 use core::cmp::Ordering;
 
@@ -15,20 +16,20 @@ use crate::base::filter::Untraced;
 use crate::base::rank::CountBounds;
 use crate::range::surf::trie::{FULL, Trie};
 
-/// One end of a range, on its way down.
+/// One end of a range during the descent.
 struct Side<'a> {
     trie: Trie<'a, Untraced, FULL>,
     key: &'a [u8],
-    /// The upper end: a key that equals it is left of the boundary.
+    /// The upper end: a key equal to it lies left of the boundary.
     is_upper: bool,
-    /// The node of this level that the key's bytes lead to; None: they left the trie.
+    /// The node of this level that the key's bytes lead to. None: they left the trie.
     node: Option<usize>,
-    /// The bytes lead further down: the edge at the boundary has the next one.
+    /// Whether the bytes lead further down, by the edge at the boundary.
     goes_on: bool,
-    /// The boundary, and the edges with children before it.
+    /// The boundary, and the number of edges with children before it.
     slot: usize,
     children: usize,
-    /// A leaf was counted, and it is not known whether it lies in the range.
+    /// Whether a leaf was counted that may lie outside the range.
     unsure: bool,
 }
 
@@ -39,14 +40,14 @@ impl<'a> Side<'a> {
         Side { trie, key, is_upper, node, goes_on: false, slot: 0, children: 0, unsure: false }
     }
 
-    /// The upper end of a range without one.
+    /// The upper end of an unbounded range.
     #[inline(always)]
     fn end(mut trie: Trie<'a, Untraced, FULL>) -> Self {
         let slot = trie.end_of(0, 0);
         Side { node: None, slot, ..Side::new(trie, &[], true) }
     }
 
-    /// Finds the boundary of a level.
+    /// Finds the boundary on a level.
     #[inline(always)]
     fn enter(&mut self, level: usize) {
         self.goes_on = false;
@@ -78,7 +79,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// At a leaf whose prefix is one of the key, of which `rest` follows.
+    /// Resolves a leaf whose prefix begins the key, given the `rest` of the key.
     #[inline(always)]
     fn pass_leaf(&mut self, level: usize, rest: &[u8]) {
         let order = self.trie.order(level, self.slot, rest);
@@ -86,7 +87,7 @@ impl<'a> Side<'a> {
             Ordering::Less => true,
             Ordering::Greater => false,
             Ordering::Equal => {
-                // A key that goes on from the whole of the lower end is not before it.
+                // A key that continues the whole lower end is not below it.
                 self.unsure = self.is_upper || !rest.is_empty();
                 self.is_upper
             }
@@ -94,7 +95,7 @@ impl<'a> Side<'a> {
         self.slot += usize::from(is_left);
     }
 
-    /// To the level below.
+    /// Descends to the next level.
     #[inline(always)]
     fn leave(&mut self, level: usize) {
         if level + 1 < self.trie.height() {
@@ -104,7 +105,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// The leaves before the boundary.
+    /// The number of leaves before the boundary.
     #[inline(always)]
     fn leaves(&mut self, level: usize) -> i64 {
         self.trie.leaves_before(level, self.slot, self.children) as i64
@@ -112,7 +113,7 @@ impl<'a> Side<'a> {
 }
 
 impl Trie<'_, Untraced, FULL> {
-    /// How many keys are at or after `lower`, and not after `upper`.
+    /// Bounds the number of keys from `lower` to `upper`, both included.
     #[inline(always)]
     pub(super) fn count(&self, lower: &[u8], upper: Option<&[u8]>) -> CountBounds {
         if self.height() == 0 {
@@ -131,7 +132,7 @@ impl Trie<'_, Untraced, FULL> {
             if low.slot != high.slot {
                 between += high.leaves(level) - low.leaves(level);
             } else if !low.goes_on && !high.goes_on {
-                break; // and so they stay
+                break; // and so they stay on all further levels
             }
             low.leave(level);
             high.leave(level);

@@ -1,14 +1,15 @@
-//! Goes through the keys of a SuRF in order, with a cursor for each level.
+//! A cursor over the keys of a SuRF in order, with one slot per level.
 //! ```text
 //! level 0    f [t]           at an edge of the path
 //! level 1      a  o [r]      at an edge of the path
 //! level 2      s  p  y [i]   at the leaf: key "tri.."
-//! level 3    . . . |         boundary: what is left of it comes before the key, the rest behind it
+//! level 3    . . . |         boundary: nodes left of it come before the key, others after it
 //! ```
-//! Going on needs no rank and no select on a level where the cursor has been. Nodes are in order on
-//! every level, so the next node begins at the boundary. Invariant: the levels down to the leaf are
-//! at edges; known levels below it are at boundaries, where nodes begin. On every level, a cursor
-//! moves one way only, while keys go one way.
+//! Moving on needs no rank and no select on a level that the cursor has visited. Nodes are in order
+//! on every level, so the next node begins at the boundary.
+//!
+//! Invariant: the levels down to the leaf are at edges; visited levels below it are at boundaries,
+//! where nodes begin. While keys move in one direction, so does the slot of every level.
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -24,14 +25,14 @@ enum LeafPosition {
     AfterAll,
     /// At the leaf that is an edge of this level.
     At(usize),
-    /// At the empty key, which is alone.
+    /// At the empty key, which is the only key.
     Alone,
 }
 
-/// A place among the keys of a [`Surf`](crate::Surf).
+/// A position among the keys of a [`Surf`](crate::Surf).
 pub struct SurfCursor<'a> {
     trie: Trie<'a, Untraced, FULL>,
-    /// A slot of each level that was visited.
+    /// The slot of each visited level.
     slots: Vec<usize>,
     /// The labels down to the leaf.
     path: Vec<u8>,
@@ -48,13 +49,13 @@ impl<'a> SurfCursor<'a> {
         self.trie
     }
 
-    /// What is known of the key: its shortest prefix that no other key has. None: the cursor is at
-    /// no key.
+    /// Returns the known part of the key: its shortest prefix that no other key has. None: the
+    /// cursor is at no key.
     pub fn prefix(&self) -> Option<&[u8]> {
         matches!(self.place, LeafPosition::At(_) | LeafPosition::Alone).then_some(&self.path[..])
     }
 
-    /// Whether the prefix is the whole key for sure: another key goes on from it.
+    /// Whether the prefix is certainly the whole key, because another key continues it.
     pub fn is_whole(&self) -> bool {
         match self.place {
             LeafPosition::At(level) => self.trie().label(level, self.slots[level]).is_none(),
@@ -63,7 +64,7 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// The least key that the key here can be: its prefix and its real suffix bits. None: the
+    /// Returns the smallest possible key here: the prefix and its real suffix bits. None: the
     /// cursor is at no key.
     pub fn key(&self) -> Option<Vec<u8>> {
         let mut key = self.prefix()?.to_vec();
@@ -76,7 +77,7 @@ impl<'a> SurfCursor<'a> {
         Some(key)
     }
 
-    /// What is kept behind the leaf or the mark here. None: the cursor is at none.
+    /// Returns the suffix stored at the leaf or mark here. None: the cursor is at none.
     pub(super) fn stored_suffix(&self) -> Option<u64> {
         match self.place {
             LeafPosition::At(level) => Some(self.trie().suffix(level, self.slots[level])),
@@ -84,7 +85,7 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// The real bits that are kept behind the prefix, as the lowest ones, and how many they are.
+    /// Returns the real suffix bits, as the lowest bits, and their number.
     pub(super) fn real_suffix(&self) -> (u64, u32) {
         match self.place {
             LeafPosition::At(level) if !self.is_whole() => {
@@ -99,8 +100,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be
-    /// before it, since `key` begins with all that is known of it.
+    /// Moves to the first key at or after `key`, as far as is known. Returns true if that key may
+    /// also be below `key`, because `key` begins with all that is known of it.
     pub fn seek(&mut self, key: &[u8]) -> bool {
         fastest(
             #[inline(always)]
@@ -140,7 +141,7 @@ impl<'a> SurfCursor<'a> {
         false
     }
 
-    /// At a leaf whose prefix is one of the key sought, of which `rest` follows.
+    /// Resolves a leaf whose prefix begins the query key, given the `rest` of that key.
     fn decide(&mut self, depth: usize, slot: usize, rest: &[u8]) -> bool {
         match self.trie.order(depth, slot, rest) {
             Ordering::Less => {
@@ -152,22 +153,21 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// Goes to the first key.
+    /// Moves to the first key.
     pub fn seek_first(&mut self) {
         self.forget();
         self.place = LeafPosition::BeforeAll;
         self.next();
     }
 
-    /// Goes to the last key.
+    /// Moves to the last key.
     pub fn seek_last(&mut self) {
         self.forget();
         self.place = LeafPosition::AfterAll;
         self.prev();
     }
 
-    /// Goes to the next key: from before all of them to the first, from the last behind all of
-    /// them.
+    /// Moves to the next key: from the start to the first key, from the last key to the end.
     pub fn next(&mut self) {
         match self.place {
             LeafPosition::At(level) => self.go_right(level),
@@ -180,8 +180,7 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// Goes to the key before: from behind all of them to the last, from the first before all of
-    /// them.
+    /// Moves to the previous key: from the end to the last key, from the first key to the start.
     pub fn prev(&mut self) {
         match self.place {
             LeafPosition::At(level) => self.go_left(level),
@@ -201,18 +200,19 @@ impl<'a> SurfCursor<'a> {
         self.path.clear();
     }
 
-    /// The empty key, if it is all there is; else there is nothing (or nothing is known).
+    /// Returns the position of the empty key if it is the only key. Otherwise there is none, or
+    /// nothing is known.
     fn alone(&self) -> LeafPosition {
         if self.trie.layout.counts.keys == 1 { LeafPosition::Alone } else { LeafPosition::AfterAll }
     }
 
-    /// The bytes are not those of a trie.
+    /// Gives up, as the bytes are not those of a trie.
     fn lose(&mut self, place: LeafPosition) {
         self.forget();
         self.place = place;
     }
 
-    /// Where a level's nodes go on; for the topmost one that was not visited yet, its root.
+    /// Returns the boundary of a level. If level 0 was not visited yet, this is the root.
     fn boundary(&self, level: usize) -> Option<usize> {
         match self.slots.get(level) {
             Some(&slot) => Some(slot),
@@ -221,8 +221,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// Puts an edge on the path. True: it leads to a node; false: it is a leaf, where the cursor
-    /// now is.
+    /// Puts an edge on the path. Returns true if it leads to a node; false if it is a leaf, where
+    /// the cursor now is.
     #[inline(always)]
     fn step_to(&mut self, level: usize, slot: usize) -> bool {
         match self.slots.get_mut(level) {
@@ -238,7 +238,7 @@ impl<'a> SurfCursor<'a> {
         goes_on
     }
 
-    /// To the first leaf below a node.
+    /// Moves to the first leaf below a node.
     #[inline(always)]
     fn go_first(&mut self, level: usize, node: usize) {
         match self.trie.first(level, node) {
@@ -247,7 +247,7 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// To the first leaf of an edge.
+    /// Moves to the first leaf at or below an edge.
     #[inline(always)]
     fn go_below_first(&mut self, level: usize, slot: usize) {
         let (mut level, mut slot) = (level, slot);
@@ -262,7 +262,7 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// To the last leaf of an edge of the level above; None: of all.
+    /// Moves to the last leaf below an edge of the level above. None: below the root.
     fn go_below_last(&mut self, level: usize, edge: Option<usize>) {
         let (mut level, mut edge) = (level, edge);
         loop {
@@ -276,8 +276,8 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// The last edge before a level's boundary; if the level was not visited yet, of the node that
-    /// an edge leads to.
+    /// Returns the last edge before a level's boundary. If the level was not visited yet: the last
+    /// edge of the node that `edge` leads to.
     fn last_slot(&self, level: usize, edge: Option<usize>) -> Option<usize> {
         if let Some(&boundary) = self.slots.get(level) {
             return match self.trie.is_dense(level) {
@@ -292,7 +292,7 @@ impl<'a> SurfCursor<'a> {
         self.trie().last(level, node)
     }
 
-    /// To the next leaf.
+    /// Moves to the next leaf.
     fn go_right(&mut self, level: usize) {
         match self.trie.after(level, self.slots[level]) {
             Some(slot) => self.go_below_first(level, slot),
@@ -303,7 +303,7 @@ impl<'a> SurfCursor<'a> {
         }
     }
 
-    /// From a level that is at the end of its node, up to where it goes on.
+    /// Leaves a level at the end of its node, and moves up to where the walk continues.
     #[inline(always)]
     fn leave_forward(&mut self, level: usize) {
         for level in (0..level).rev() {
@@ -316,7 +316,7 @@ impl<'a> SurfCursor<'a> {
         self.place = LeafPosition::AfterAll;
     }
 
-    /// To the leaf before.
+    /// Moves to the previous leaf.
     fn go_left(&mut self, level: usize) {
         for level in (0..=level).rev() {
             let slot = self.slots[level];
@@ -351,8 +351,8 @@ mod tests {
         Surf::read(builder.finish()).expect("whole")
     }
 
-    /// Keys of few letters, so that many are prefixes of others, and marks stand beside real labels
-    /// 0xff.
+    /// Keys of few letters, so that many are prefixes of others, and marks occur next to real
+    /// labels 0xff.
     fn crowded(count: u64) -> Vec<Vec<u8>> {
         let letters = [0, b'a', b'b', 0xfe, 0xff];
         let key = |n: u64| {
@@ -433,7 +433,7 @@ mod tests {
             for key in asked {
                 let unsure = cursor.seek(key);
                 let next = stored.partition_point(|other| other < key);
-                // Unsure: the key before begins like the one that was sought.
+                // Unsure: the previous key has the same known prefix as the query key.
                 let found = cursor.prefix().map(<[u8]>::to_vec);
                 let is_before = unsure
                     && !stored.get(next).is_some_and(|next| {
@@ -441,7 +441,7 @@ mod tests {
                     });
                 let place = next - usize::from(is_before);
                 assert_at(&cursor, stored.get(place));
-                // From there, on all levels, either way.
+                // From there, both directions, on all levels.
                 cursor.next();
                 assert_at(&cursor, stored.get(place + 1));
                 cursor.seek(key);

@@ -1,24 +1,24 @@
-//! LOUDS-Dense: the upper levels. Each node has two bitmaps over its 256 labels, and one bit.
+//! LOUDS-Dense: the upper levels. Each node takes two bitmaps over the 256 labels, and one bit.
 //! ```text
-//! D-Labels        node n: bits 256·n .. 256·(n+1)     the labels that it has
-//! D-HasChild      the same places                     those that lead to a node
-//! D-IsPrefixKey   bit n                               the prefix that leads to it is a key itself
+//! D-Labels        node n: bits 256·n .. 256·(n+1)     its labels
+//! D-HasChild      the same positions                  labels that lead to a node
+//! D-IsPrefixKey   bit n                               the node's prefix is itself a key
 //! slot            257·n + 0: that key's mark          257·n + 1 + label: an edge
 //! ```
-//! Invariant: a mark comes before all labels of its node, as the key comes before those that go on.
+//! Invariant: a mark comes before all labels of its node, as its key sorts before longer ones.
 
 use crate::base::filter::Trace;
 use crate::range::surf::layout::{EDGES_MAX, FANOUT, Section};
 use crate::range::surf::trie::{Found, SurfEffort, Trie};
 
-/// The node of a slot, and the bit of the first label at or after it.
+/// Returns the node of a slot, and the bit of the first label at or after it.
 #[inline(always)]
 fn place(slot: usize) -> (usize, usize) {
     let (node, offset) = (slot / EDGES_MAX, slot % EDGES_MAX);
     (node, node * FANOUT + offset.saturating_sub(1))
 }
 
-/// The slot of a bit of D-Labels.
+/// Returns the slot of a bit of D-Labels.
 #[inline(always)]
 fn slot_of(bit: usize) -> usize {
     bit / FANOUT * EDGES_MAX + bit % FANOUT + 1
@@ -42,13 +42,13 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         }
     }
 
-    /// Whether the prefix that leads to a node is a key.
+    /// Whether the prefix of a node is a key.
     #[inline(always)]
     pub(super) fn dense_mark(&mut self, node: usize) -> bool {
         self.dense_bit(Section::DensePrefix, node)
     }
 
-    /// Whether a node, by its number, has a label.
+    /// Whether a node has a label.
     #[inline(always)]
     pub(super) fn dense_has_label(&mut self, node: usize, label: u8) -> bool {
         self.dense_bit(Section::DenseLabels, node * FANOUT + usize::from(label))
@@ -60,13 +60,13 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         is_label && self.dense_bit(Section::DenseHasChild, place(slot).1)
     }
 
-    /// The number of edges with children before a slot.
+    /// Returns the number of edges with children before a slot.
     #[inline(always)]
     pub(super) fn dense_children_before(&mut self, slot: usize) -> usize {
         self.dense_rank((Section::DenseHasChild, Section::DenseChildRanks), place(slot).1)
     }
 
-    /// The number of edges, marks among them, before a slot.
+    /// Returns the number of edges before a slot, marks included.
     #[inline(always)]
     pub(super) fn dense_edges_before(&mut self, slot: usize) -> usize {
         let (node, bit) = place(slot);
@@ -76,14 +76,14 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         self.dense_rank(marks, after_mark).wrapping_add(self.dense_rank(labels, bit))
     }
 
-    /// The number of leaves, marks among them, before a slot.
+    /// Returns the number of leaves before a slot, marks included.
     #[inline(always)]
     pub(super) fn dense_leaves_before(&mut self, slot: usize) -> usize {
         let edges = self.dense_edges_before(slot);
         edges.saturating_sub(self.dense_children_before(slot))
     }
 
-    /// The slot of a node's first label from bit `from` on.
+    /// Returns the slot of a node's first label from bit `from` on.
     #[inline(always)]
     fn dense_label_from(&mut self, node: usize, from: usize) -> Option<usize> {
         let end = (node + 1) * FANOUT;
@@ -103,13 +103,13 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
 
     #[inline(always)]
     pub(super) fn dense_after(&mut self, slot: usize) -> Option<usize> {
-        // Slots count a mark before the labels: the label after this one has the bit of the slot's
-        // own number.
+        // The mark shifts slots by one, so the slot's number within its node is the next label's
+        // bit.
         let number = slot / EDGES_MAX;
         self.dense_label_from(number, number * FANOUT + slot % EDGES_MAX)
     }
 
-    /// The last edge before a slot, of the node whose slots come right before it.
+    /// Returns the last edge before a slot, in the node whose slots precede it.
     #[inline(always)]
     pub(super) fn dense_before(&mut self, slot: usize) -> Option<usize> {
         let number = slot.checked_sub(1)? / EDGES_MAX;

@@ -1,9 +1,9 @@
-//! From the levels of a trie to its bytes.
+//! Encodes the levels of a trie as bytes.
 //! ```text
-//! levels   0 .. cutoff     LOUDS-Dense: two bitmaps of 256 a node, one bit a node
-//!          cutoff ..       LOUDS-Sparse: a byte and two bits an edge
+//! levels   0 .. cutoff     LOUDS-Dense: two 256-bit bitmaps and one bit per node
+//!          cutoff ..       LOUDS-Sparse: a byte and two bits per edge
 //! ```
-//! Invariant: nodes, edges and leaves are written breadth-first. Each level is freed when it is
+//! Invariant: nodes, edges and leaves are written breadth-first. Each level is freed once it is
 //! written.
 
 use alloc::vec::Vec;
@@ -14,24 +14,24 @@ use crate::range::surf::layout::{Counts, FANOUT, Layout, SECTIONS, Section};
 use crate::range::surf::levels::Level;
 use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfKind};
 
-/// What is to be made of the levels.
+/// Parameters of the encoding.
 pub(super) struct Shape {
     pub(super) kind: SurfKind,
     pub(super) keys: u64,
-    /// Lengths of the suffixes in the levels.
+    /// The lengths of the suffixes in the levels.
     pub(super) kept: SuffixBits,
-    /// The bits for each key that suffixes are cut to; None: they stay as they are.
+    /// The bits per key to which suffixes are shortened. None: they keep their lengths.
     pub(super) fitted: Option<f64>,
     pub(super) size_ratio: u32,
 }
 
-/// Bits of a dense node: its bitmaps, and their ranks.
+/// Bits of a dense node: its bitmaps and their ranks.
 const DENSE_NODE_BITS: u64 = 2 * (FANOUT as u64 + FANOUT as u64 / 64 * 32) + 1;
 /// Bits of a sparse edge.
 const SPARSE_EDGE_BITS: u64 = 10;
 
-/// How many levels are dense: as many as are `size_ratio` times smaller than the sparse ones below
-/// them.
+/// Returns the number of dense levels: the most that are `size_ratio` times smaller than the sparse
+/// levels below.
 fn dense_levels(levels: &[Level], size_ratio: u32) -> usize {
     let mut sparse: u64 = levels.iter().map(|level| level.edges.len() as u64).sum();
     let (mut dense, mut cutoff) = (0u64, 0);
@@ -51,7 +51,8 @@ fn count(levels: &[Level], keys: u64, dense_levels: usize) -> Counts {
     let edges = |levels: &[Level]| levels.iter().map(|level| level.edges.len() as u64).sum::<u64>();
     let nodes = |levels: &[Level]| levels.iter().map(|level| level.nodes).sum::<u64>();
     let first_sparse = sparse.first().map_or(0, |level| level.nodes);
-    // Below each edge of a dense level is a leaf or a node; all nodes but the root are below one.
+    // Each edge of a dense level leads to a leaf or a node; every node but the root has such an
+    // edge.
     let below_dense = (nodes(dense) + first_sparse).saturating_sub(1);
     Counts {
         keys,
@@ -65,9 +66,8 @@ fn count(levels: &[Level], keys: u64, dense_levels: usize) -> Counts {
     }
 }
 
-/// The longest suffixes that there is room for. (To the nearest length, a large table could take
-/// more than its share, and nothing would be left for the small ones that Monkey's division gives
-/// the most.)
+/// Returns the longest suffixes that fit. (Rounding to the nearest length could let a large table
+/// exceed its share. Small tables, to which Monkey gives the most bits, would then get none.)
 fn fitted_suffix(shape: &Shape, counts: &Counts) -> SuffixBits {
     let Some(bits_per_key) = shape.fitted else {
         return shape.kept;
@@ -78,13 +78,13 @@ fn fitted_suffix(shape: &Shape, counts: &Counts) -> SuffixBits {
     SuffixBits::of_kind(shape.kind, floor(left).clamp(0.0, most) as u32)
 }
 
-/// The image of a trie.
+/// Returns the image of a trie.
 pub(super) fn encode(shape: &Shape, levels: Vec<Level>) -> Vec<u8> {
     let dense_levels = dense_levels(&levels, shape.size_ratio);
     encode_at(shape, levels, dense_levels)
 }
 
-/// The image of a trie with so many dense levels.
+/// Returns the image of a trie with `dense_levels` dense levels.
 pub(super) fn encode_at(shape: &Shape, levels: Vec<Level>, dense_levels: usize) -> Vec<u8> {
     let counts = count(&levels, shape.keys, dense_levels);
     let suffix = match counts.height {
@@ -111,7 +111,7 @@ pub(super) fn encode_at(shape: &Shape, levels: Vec<Level>, dense_levels: usize) 
     image
 }
 
-/// The sections of an image without its trailer.
+/// Splits an image without its trailer into sections.
 fn cut<'a>(mut image: &'a mut [u8], layout: &Layout) -> [&'a mut [u8]; SECTIONS] {
     let ends = layout.section_lens();
     ends.map(|len| image.split_off_mut(..len).expect("sections are as long as the image"))
@@ -122,7 +122,7 @@ fn set(bits: &mut [u8], at: usize) {
     bits[at / 8] |= 1 << (at % 8);
 }
 
-/// Writes the nodes of a level from number `node` on; the number of the next one.
+/// Writes the nodes of a level from number `node` on. Returns the next number.
 fn write_dense(level: &Level, node: usize, sections: &mut [&mut [u8]; SECTIONS]) -> usize {
     let mut next = node;
     for edge in level.edges.iter() {
@@ -141,7 +141,7 @@ fn write_dense(level: &Level, node: usize, sections: &mut [&mut [u8]; SECTIONS])
     next
 }
 
-/// Writes the edges of a level from number `edge` on; the number of the next one.
+/// Writes the edges of a level from number `first` on. Returns the next number.
 fn write_sparse(level: &Level, first: usize, sections: &mut [&mut [u8]; SECTIONS]) -> usize {
     let mut at = first;
     let mut words = (0u8, 0u8);
@@ -161,14 +161,14 @@ fn write_sparse(level: &Level, first: usize, sections: &mut [&mut [u8]; SECTIONS
     at
 }
 
-/// Adds eight bits of S-HasChild and S-LOUDS. (Levels meet within a byte.)
+/// Adds eight bits of S-HasChild and S-LOUDS. (Two levels may share a byte.)
 #[inline(always)]
 fn write_bits(sections: &mut [&mut [u8]; SECTIONS], at: usize, (has_child, louds): (u8, u8)) {
     sections[Section::SparseHasChild as usize][at] |= has_child;
     sections[Section::SparseLouds as usize][at] |= louds;
 }
 
-/// Ranks and samples of what is written.
+/// Writes the ranks and samples of the bits written.
 fn write_tables(sections: &mut [&mut [u8]; SECTIONS]) {
     let tables = [
         (Section::SparseHasChild, Section::SparseChildRanks, BLOCK_BITS),
@@ -184,7 +184,7 @@ fn write_tables(sections: &mut [&mut [u8]; SECTIONS]) {
     write_samples(front[Section::SparseLouds as usize], back[0]);
 }
 
-/// Writes suffixes behind each other, lowest bit first.
+/// Writes consecutive suffixes, least significant bit first.
 struct SuffixWriter {
     kept: SuffixBits,
     to: SuffixBits,
@@ -192,7 +192,7 @@ struct SuffixWriter {
 }
 
 impl SuffixWriter {
-    /// Writes those of a level.
+    /// Writes the suffixes of a level.
     fn write(&mut self, level: &Level, out: &mut [u8]) {
         let len = self.to.total() as usize;
         if len == 0 {
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::range::surf::levels::Edge;
 
-    /// A level of so many nodes with so many edges each.
+    /// A level of `nodes` nodes with `edges` edges each.
     fn level(nodes: usize, edges: usize) -> Level {
         let mut level = Level::default();
         for (_, edge) in (0..nodes).flat_map(|node| (0..edges).map(move |edge| (node, edge))) {

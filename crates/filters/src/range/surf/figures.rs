@@ -5,7 +5,7 @@
 //! Figure 3   rank with blocks of five bits, select with every third one
 //! ```
 //! The paper counts set bits from one: its `rank(i)` includes bit i, its `select(i)` is the i-th
-//! one. Invariant: what is written here is the paper's; the code under test answers the same.
+//! one. Invariant: the expected values are the paper's, and the code under test reproduces them.
 
 use crate::base::filter::{TableFilter, TableFilterBuilder, Untraced};
 use crate::bits::rank_select::{
@@ -17,7 +17,7 @@ use crate::range::surf::suffix::SurfKind;
 use crate::range::surf::trie::{FULL, Trie};
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions};
 
-/// A bit string with its tables, as the paper asks for it.
+/// A bit vector with its tables, in the paper's counting.
 struct PaperBits {
     bytes: Vec<u8>,
     ranks: Vec<u8>,
@@ -79,8 +79,8 @@ fn figure_1_louds() {
         let from = position(node);
         assert_eq!(louds[from..].iter().take_while(|bit| **bit).count(), children.len());
         for (k, &child) in children.iter().enumerate() {
-            // Printed as select0(rank0(p + k)) + 1, which leads from a node to itself; the ones
-            // count the children.
+            // The paper prints select0(rank0(p + k)) + 1, which leads from a node to itself.
+            // Counting ones gives the children.
             assert_eq!(zeros.select(ones.rank(from + k)) + 1, position(child));
             let up = ones.select(zeros.rank(position(child) - 1));
             assert_eq!(up, from + k, "the parent's bit");
@@ -127,7 +127,8 @@ fn figure_2_walks() {
     let surf = figure_2();
     let trie = || surf.trie::<_, FULL>(Untraced);
     let find = |level, node, label| trie().at_least(level, node, label).expect("a label").slot;
-    // Values are in level order: s, f; then far, fat, top, toy, try; then fas, fast, trie, trip.
+    // The values are in level order: s, f; then far, fat, top, toy, try; then fas, fast, trie,
+    // trip.
     let root = trie().root().expect("keys");
     let f = trie().child(0, find(0, root, b'f')).expect("a node");
     let fa = trie().child(1, find(1, f, b'a')).expect("a node");

@@ -1,8 +1,8 @@
-//! Bytes that no builder made, behind a trailer that is right: nothing panics, and every walk ends.
+//! Arbitrary sections with a valid trailer: nothing panics, and every walk ends.
 //! ```text
-//! sections: any bytes | trailer: counts that fit each other, with their checksum
+//! sections: any bytes | trailer: consistent counts with their checksum
 //! ```
-//! Invariant: the answers mean nothing; that there are answers is all.
+//! Invariant: answers are arbitrary, but there always is one.
 
 use core::hint::black_box;
 
@@ -23,7 +23,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// Often small, sometimes as large as can be.
+    /// Often small, sometimes as large as possible.
     fn count(&mut self) -> u32 {
         match self.next() % 8 {
             0 => u32::MAX - (self.next() % 3) as u32,
@@ -75,7 +75,7 @@ fn sections_of_any_bytes_are_walked_without_harm() {
         ask_everything(&surf, &mut random);
         let mut cursor = surf.cursor();
         cursor.seek_first();
-        // Slots only grow on the way: there are no more steps than slots on all levels.
+        // Slots only grow during the walk, so it takes no more steps than there are slots.
         let steps_max = 400 * 257 * 9;
         let forward = (0..steps_max).take_while(|_| {
             cursor.next();

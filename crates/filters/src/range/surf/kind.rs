@@ -1,6 +1,6 @@
-//! The kinds of SuRF: what it keeps of a key behind its shortest distinguishing prefix.
+//! The kinds of SuRF, by what they store after a key's shortest distinguishing prefix.
 //!
-//! Invariant: a kind's tag is no other kind's.
+//! Invariant: tags are unique.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -13,12 +13,12 @@ use crate::range::surf::suffix::SurfKind;
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
 impl SurfKind {
-    /// The name that people write.
+    /// The name in options.
     pub fn name(self) -> &'static str {
         self.filter_kind().name()
     }
 
-    /// As a kind of filter.
+    /// Returns this as a kind of table filter.
     pub const fn filter_kind(self) -> &'static dyn FilterKind {
         match self {
             SurfKind::Base => SURF_BASE,
@@ -34,23 +34,22 @@ pub const SURF_BASE: &dyn FilterKind =
     &kind("surf-base", SurfKind::Base, |options| builder(SurfKind::Base, options))
         .with_tuning_options(OPTIONS.split_at(1).1);
 
-/// `surf-hash`: the same, with some bits of each key's hash.
+/// `surf-hash`: SuRF with some bits of each key's hash.
 pub const SURF_HASH: &dyn FilterKind =
     &kind("surf-hash", SurfKind::Hash, |options| builder(SurfKind::Hash, options))
         .with_rate_law(SUFFIX);
 
-/// `surf-real`: the same, with some more bits of each key.
+/// `surf-real`: SuRF with some further bits of each key.
 pub const SURF_REAL: &dyn FilterKind =
     &kind("surf-real", SurfKind::Real, |options| builder(SurfKind::Real, options))
         .with_rate_law(SUFFIX);
 
-/// `surf-mixed`: the same, with some of both.
+/// `surf-mixed`: SuRF with hash bits and further key bits.
 pub const SURF_MIXED: &dyn FilterKind =
     &kind("surf-mixed", SurfKind::Mixed, |options| builder(SurfKind::Mixed, options))
         .with_rate_law(SUFFIX);
 
-/// Each bit of a suffix halves the rate. How much the trie takes is not known before, so none of it
-/// is reckoned with.
+/// Each suffix bit halves the rate. The size of the trie is not known in advance and is ignored.
 const SUFFIX: RateLaw = RateLaw::of_fingerprints(1.0);
 
 type Builder = Box<dyn crate::base::any_filter::AnyFilterBuilder>;

@@ -1,12 +1,14 @@
-//! Where everything is in a SuRF's bytes.
+//! The layout of a SuRF's bytes.
 //! ```text
 //! bytes  | S-HasChild | S-LOUDS | D-Labels | D-HasChild | D-IsPrefixKey |   words of eight bytes
 //!        | ranks of S-HasChild, D-Labels, D-HasChild, D-IsPrefixKey | samples of S-LOUDS |
 //!                                                                           u32 each
 //!        | S-Labels | suffixes | trailer |                                  bytes, bits, 48 bytes
 //! ```
-//! S-HasChild comes first, in whole cache lines: so a rank touches one line of it if the bytes are
-//! aligned. Invariant: a `Layout` fits the length of its bytes, and its counts fit each other.
+//! S-HasChild comes first, in whole cache lines, so a rank reads one line of it if the bytes are
+//! aligned.
+//!
+//! Invariant: a `Layout` matches the length of its bytes, and its counts are consistent.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -16,9 +18,9 @@ use crate::base::wire::{Corrupt, Reader, Signature, Writer};
 use crate::bits::rank_select::{BLOCK_BITS, ranks_len, samples_len};
 use crate::range::surf::suffix::{SuffixBits, SurfKind};
 
-/// Labels that a node can have.
+/// The number of labels that a node can have.
 pub(super) const FANOUT: usize = 256;
-/// The most edges of a node: its labels, and the mark of a key that ends there.
+/// The maximum number of edges of a node: all labels, and the mark of a key that ends there.
 pub(super) const EDGES_MAX: usize = FANOUT + 1;
 
 const VERSION: u8 = 1;
@@ -30,7 +32,7 @@ const CHECKSUM_AT: usize = TRAILER_BYTES - 8;
 const KIND_AT: usize = TRAILER_BYTES - 4;
 const _: () = assert!(TRAILER_BYTES == 48);
 
-/// Parts of the bytes, in their order.
+/// The sections of the bytes, in order.
 #[derive(Clone, Copy)]
 pub(super) enum Section {
     SparseHasChild,
@@ -49,27 +51,27 @@ pub(super) enum Section {
 
 pub(super) const SECTIONS: usize = Section::Suffixes as usize + 1;
 
-/// How much of everything a trie has.
+/// The sizes of a trie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Keys: as many as leaves.
+    /// The number of keys, which is the number of leaves.
     pub(super) keys: u64,
-    /// Levels. None: there is no key, or the empty one alone, or (more keys) nothing is known of
-    /// them.
+    /// The number of levels. Zero: there is no key, or only the empty one, or nothing is known of
+    /// the keys.
     pub(super) height: u32,
-    /// Levels above that are LOUDS-Dense.
+    /// The number of upper levels that are LOUDS-Dense.
     pub(super) dense_levels: u32,
     pub(super) dense_nodes: u32,
     pub(super) dense_leaves: u32,
-    /// Nodes of the first level that is LOUDS-Sparse.
+    /// The number of nodes in the first LOUDS-Sparse level.
     pub(super) sparse_first: u32,
     pub(super) sparse_nodes: u32,
-    /// Edges of sparse nodes: labels and marks.
+    /// The number of edges of sparse nodes: labels and marks.
     pub(super) sparse_labels: u32,
 }
 
 impl Counts {
-    /// Bytes of each section.
+    /// Returns the size of each section in bytes.
     fn section_bytes(&self, suffix: SuffixBits) -> [u64; SECTIONS] {
         let words = |bits: u64| bits.div_ceil(64) * 8;
         let ranks = |bits: u64, block: usize| match bits {
@@ -95,17 +97,17 @@ impl Counts {
         ]
     }
 
-    /// The size of the whole image.
+    /// Returns the size of the whole image in bytes.
     pub(super) fn image_bytes(&self, suffix: SuffixBits) -> u64 {
         self.section_bytes(suffix).iter().sum::<u64>() + TRAILER_BYTES as u64
     }
 
-    /// Places for suffixes.
+    /// The number of suffixes.
     fn leaves(&self) -> u64 {
         if self.height == 0 { 0 } else { self.keys }
     }
 
-    /// What is wrong with them, seen together.
+    /// Checks whether the counts are consistent. None: they are.
     fn problem(&self) -> Option<&'static str> {
         if self.height == 0 {
             let nothing = Counts { keys: self.keys, ..Counts::default() };
@@ -141,13 +143,13 @@ impl Counts {
     }
 }
 
-/// A trie's counts, the lengths of its suffixes, and where its sections are.
+/// The counts of a trie, the lengths of its suffixes, and the ranges of its sections.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) kind: SurfKind,
     pub(super) counts: Counts,
     pub(super) suffix: SuffixBits,
-    /// Where each section begins, and where the last one ends.
+    /// The start of each section, and the end of the last one.
     at: [usize; SECTIONS + 1],
 }
 
@@ -161,23 +163,23 @@ impl Layout {
         Layout { kind, counts, suffix, at }
     }
 
-    /// Where a section is.
+    /// Returns the range of a section.
     #[inline(always)]
     pub(super) fn range(&self, section: Section) -> Range<usize> {
         self.at[section as usize]..self.at[section as usize + 1]
     }
 
-    /// The length of each section.
+    /// Returns the length of each section.
     pub(super) fn section_lens(&self) -> [usize; SECTIONS] {
         core::array::from_fn(|place| self.at[place + 1] - self.at[place])
     }
 
-    /// Where the trailer begins.
+    /// Returns the start of the trailer.
     pub(super) fn trailer_at(&self) -> usize {
         self.at[SECTIONS]
     }
 
-    /// The trailer's bytes.
+    /// Returns the trailer's bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let counts = &self.counts;
         let mut out = Writer::new();
@@ -236,7 +238,7 @@ impl Layout {
 
 #[cfg(test)]
 impl Layout {
-    /// The trailer of any counts, whether they fit each other or not.
+    /// Returns the trailer of any counts, even inconsistent ones.
     pub(super) fn trailer_of(kind: SurfKind, counts: Counts, suffix: SuffixBits) -> Vec<u8> {
         Layout { kind, counts, suffix, at: [0; SECTIONS + 1] }.encode()
     }
@@ -244,19 +246,19 @@ impl Layout {
 
 #[cfg(test)]
 impl Counts {
-    /// The size of the image if they fit each other and it is small.
+    /// Returns the size of the image if the counts are consistent and it is small.
     pub(super) fn image_len_if_small(&self, suffix: SuffixBits) -> Option<usize> {
         let len = self.problem().is_none().then(|| self.image_bytes(suffix))?;
         usize::try_from(len).ok().filter(|&len| len < 100_000)
     }
 }
 
-/// The checksum of what comes before it in a trailer, and behind it.
+/// The checksum of a trailer's bytes before it and behind it.
 fn trailer_checksum(before: &[u8], behind: &[u8]) -> u32 {
     checksum(&[before, behind].concat()) as u32
 }
 
-/// The kind, if it is a SuRF's, in the last four bytes.
+/// Decodes the last four bytes. Error: the kind is not a SuRF, or the version is unknown.
 fn decode_kind(bytes: &[u8]) -> Result<SurfKind, &'static str> {
     let &[low, high, version, zero] = bytes else {
         return Err("the end of a trailer");

@@ -1,17 +1,19 @@
-//! A trie while it is built: for each level the edges of its nodes, in the order of keys.
+//! A trie under construction: the edges of each level's nodes, in key order.
 //! ```text
 //! level 0   f(new node, child) s t(child)
 //! level 1   $(new node, mark) a(child) | o(new node) r(child)
-//! edge      label, and whether it begins a node, whether a node follows below, whether it marks
-//!           a key that ends here
-//! suffixes  of the edges that end in a key, one or two words each
+//! edge      label, and flags: first of its node, leads to a node, marks a key that ends
+//!           here
+//! suffixes  of edges that end in a key, one or two words each
 //! ```
-//! Invariant: the order within a level is the breadth-first order, because keys come sorted. Chunks
-//! do not move, so no memory is taken twice while they grow.
+//! Keys come sorted, so the order within a level is breadth-first. Chunks are never moved, so
+//! growing needs no copies.
+//!
+//! Invariant: a level's edges are in key order.
 
 use alloc::vec::Vec;
 
-/// One edge of a node.
+/// An edge of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Edge(u16);
 
@@ -20,7 +22,7 @@ impl Edge {
     const NEW_NODE: u16 = 1 << 9;
     const MARK: u16 = 1 << 10;
 
-    /// The byte that stands for a key that ends at a node. It comes first there, and never alone.
+    /// The label of a key that ends at a node. It comes first there, and never alone.
     const MARK_LABEL: u8 = 0xff;
 
     #[inline(always)]
@@ -30,7 +32,7 @@ impl Edge {
         Edge(u16::from(label) | child | node)
     }
 
-    /// A key ends at a new node.
+    /// The mark of a key that ends at a new node.
     pub(super) fn mark() -> Self {
         Edge(u16::from(Self::MARK_LABEL) | Self::NEW_NODE | Self::MARK)
     }
@@ -55,7 +57,7 @@ impl Edge {
     }
 }
 
-/// A list that grows by pieces.
+/// A list that grows in chunks.
 pub(super) struct Chunks<T> {
     chunks: Vec<Vec<T>>,
 }
@@ -79,7 +81,7 @@ impl<T: Copy> Chunks<T> {
 
     #[cold]
     fn begin_chunk(&mut self, value: T) {
-        // The first one grows as it has to: tries of long keys have many levels with few edges.
+        // The first chunk grows as needed: tries of long keys have many levels with few edges.
         let capacity = if self.chunks.is_empty() { 0 } else { Self::CHUNK_LEN };
         let mut chunk = Vec::with_capacity(capacity);
         chunk.push(value);
@@ -102,7 +104,7 @@ impl<T: Copy> Chunks<T> {
     }
 }
 
-/// One level.
+/// A level of the trie.
 #[derive(Default)]
 pub(super) struct Level {
     pub(super) edges: Chunks<Edge>,
@@ -117,7 +119,7 @@ impl Level {
         self.nodes += u64::from(edge.is_new_node());
     }
 
-    /// Memory of the edges, and of the suffixes.
+    /// The heap memory of the edges and of the suffixes, in bytes.
     pub(super) fn heap_bytes(&self) -> (usize, usize) {
         (self.edges.heap_bytes(), self.suffixes.heap_bytes())
     }

@@ -1,29 +1,29 @@
-//! May a key be there? One walk along its bytes.
+//! Point lookup: one walk along the key's bytes.
 //! ```text
-//! t r y i n g      t ─> r ─> y: a leaf. Are the key's suffix bits those that are kept there?
-//!   no such edge: no      a key's mark where the bytes end: yes
-//!   a node where the bytes end, without a mark: no
+//! t r y i n g      t ─> r ─> y: a leaf. Do the key's suffix bits match those stored there?
+//!   no such edge: no      the bytes end at a node with a mark: yes
+//!   the bytes end at a node without a mark: no
 //! ```
-//! Invariant: the walk goes one level down for each byte, dense levels first, then sparse ones.
+//! Invariant: the walk descends one level per byte, first dense levels, then sparse ones.
 
 use crate::base::filter::{HashedKey, Trace};
 use crate::range::surf::layout::{EDGES_MAX, FANOUT};
 use crate::range::surf::trie::Trie;
 
-/// Where a walk along a key's bytes ends.
+/// The end of a walk along a key's bytes.
 pub(super) enum End {
-    /// No key begins so.
+    /// No key has this prefix.
     Nowhere,
-    /// At a node where the bytes end, and a key with them: at its mark.
+    /// At the mark of a node where the bytes end: the key is stored.
     Mark { is_dense: bool, slot: usize },
-    /// At a leaf, with so many bytes of the key used.
+    /// At a leaf, after `used` bytes of the key.
     Leaf { is_dense: bool, slot: usize, used: usize },
 }
 
-/// Where a walk through the dense levels ends.
+/// The end of a walk through the dense levels.
 enum Dense {
     Here(End),
-    /// At a sparse node, by its number among these.
+    /// At a sparse node, by its number among sparse nodes.
     Below {
         number: usize,
     },
@@ -43,7 +43,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         }
     }
 
-    /// Walks along a key. Requires: there are levels.
+    /// Walks along a key. Requires: the trie has levels.
     #[inline(always)]
     pub(super) fn walk(&mut self, key: &[u8]) -> End {
         match self.walk_dense(key) {
@@ -110,13 +110,13 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         End::Nowhere
     }
 
-    /// The number of the leaf, or of the mark, at a slot.
+    /// Returns the number of the leaf, or the mark, at a slot.
     #[inline(always)]
     pub(super) fn leaf_at(&mut self, is_dense: bool, slot: usize) -> usize {
         if is_dense { self.dense_leaves_before(slot) } else { self.sparse_leaf(slot) }
     }
 
-    /// Whether a leaf's suffix is that of a key, of which `used` bytes lead to the leaf.
+    /// Whether a leaf's suffix matches a key, `used` bytes of which lead to the leaf.
     #[inline(always)]
     fn has_suffix(
         &mut self,

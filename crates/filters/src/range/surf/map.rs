@@ -1,4 +1,4 @@
-//! FST, the fast succinct trie as an ordered map: from keys to words, built once. (SuRF, sections 2
+//! FST, the fast succinct trie as an immutable ordered map from keys to words. (SuRF, sections 2
 //! and 4.1.)
 //! ```text
 //! keys    fas  fast  top  toy                    values 1 2 3 4
@@ -6,10 +6,11 @@
 //!                     t: 2
 //!         t ─ o ─ p: 3
 //!                 y: 4
-//! prefixes the same trie, but for bytes that tell no key from another: those are not there
+//! prefixes the same trie without bytes that do not tell keys apart
 //! ```
-//! It has the bytes of a SuRF, with a key's word where its suffix bits would be. Invariant: with
-//! whole keys, what is found was added; with prefixes, it is the only key that it can be.
+//! Its bytes are those of a SuRF, with a key's word instead of suffix bits. Invariant: with whole
+//! keys, a key that is found was added. With prefixes, only that key of the map can be the query
+//! key.
 
 use core::fmt;
 
@@ -20,17 +21,17 @@ use crate::range::surf::lookup::End;
 use crate::range::surf::trie::FULL;
 use crate::range::surf::{Surf, SurfBuilder, SurfCursor, SurfEffort, SurfOptions};
 
-/// How much of a key an [`FstMap`] has.
+/// How much of each key an [`FstMap`] stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FstKeys {
-    /// All of it.
+    /// The whole key.
     Whole,
-    /// The shortest prefix that no other key has: fewer levels, less memory. Whoever asks compares
-    /// the key with what its value leads to.
+    /// The shortest prefix that no other key has: fewer levels, less memory. The caller must
+    /// compare the key with what its value refers to.
     Prefixes,
 }
 
-/// Sorted keys and a word for each, in a succinct trie.
+/// An immutable map from sorted keys to words, in a succinct trie.
 ///
 /// ```
 /// use trommel_filters::{FstKeys, FstMapBuilder};
@@ -50,32 +51,33 @@ pub enum FstKeys {
 pub struct FstMap {
     trie: Surf<AlignedBytes>,
     keys: FstKeys,
-    /// The value of the empty key, if that is alone: then there is no trie.
+    /// The value of the empty key if it is the only key; then there is no trie.
     alone: Option<u64>,
 }
 
 impl FstMap {
-    /// How many keys it has.
+    /// The number of keys.
     pub fn len(&self) -> u64 {
         self.trie.keys()
     }
 
-    /// Whether it has none.
+    /// Whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its bytes, eight of them the value of each key.
+    /// The size of the map in bytes, including eight per value.
     pub fn size_bytes(&self) -> usize {
         self.trie.size_bytes()
     }
 
-    /// How many levels its trie has, and how many of these are LOUDS-Dense.
+    /// The number of levels of the trie, and how many of these are LOUDS-Dense.
     pub fn levels(&self) -> (u32, u32) {
         self.trie.levels()
     }
 
-    /// The value of a key. With prefixes, it may be that of another key with the same one.
+    /// Returns the value of a key. With prefixes, it may be that of another key with the same
+    /// prefix.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<u64> {
         self.look_up::<FULL>(key)
@@ -114,7 +116,7 @@ impl FstMap {
         )
     }
 
-    /// A cursor, not yet at a key.
+    /// Returns a cursor that is not at a key yet.
     pub fn cursor(&self) -> FstCursor<'_> {
         FstCursor { cursor: self.trie.cursor(), keys: self.keys, alone: self.alone }
     }
@@ -127,7 +129,7 @@ impl fmt::Debug for FstMap {
     }
 }
 
-/// A place among the keys of an [`FstMap`].
+/// A position among the keys of an [`FstMap`].
 pub struct FstCursor<'a> {
     cursor: SurfCursor<'a>,
     keys: FstKeys,
@@ -135,7 +137,7 @@ pub struct FstCursor<'a> {
 }
 
 impl FstCursor<'_> {
-    /// Goes to the first key that is at or after `key`. With prefixes, it may be just before.
+    /// Moves to the first key at or after `key`. With prefixes, it may be the key just before.
     pub fn seek(&mut self, key: &[u8]) {
         let goes_on = self.cursor.seek(key);
         if goes_on && self.keys == FstKeys::Whole {
@@ -143,40 +145,40 @@ impl FstCursor<'_> {
         }
     }
 
-    /// Goes to the first key.
+    /// Moves to the first key.
     pub fn seek_first(&mut self) {
         self.cursor.seek_first();
     }
 
-    /// Goes to the next key; from before all of them to the first.
+    /// Moves to the next key; from the start to the first key.
     pub fn next(&mut self) {
         self.cursor.next();
     }
 
-    /// Goes to the key before; from behind all of them to the last.
+    /// Moves to the previous key; from the end to the last key.
     pub fn prev(&mut self) {
         self.cursor.prev();
     }
 
-    /// The key, or what there is of it. None: the cursor is at none.
+    /// Returns the key, or its stored prefix. None: the cursor is at no key.
     pub fn key(&self) -> Option<&[u8]> {
         self.cursor.prefix()
     }
 
-    /// Its value.
+    /// Returns the key's value. None: the cursor is at no key.
     pub fn value(&self) -> Option<u64> {
         self.cursor.stored_suffix().or_else(|| self.alone.filter(|_| self.key().is_some()))
     }
 }
 
-/// Makes an [`FstMap`] in one scan of sorted keys.
+/// Builds an [`FstMap`] in one pass over sorted keys.
 pub struct FstMapBuilder {
     trie: SurfBuilder,
     keys: FstKeys,
 }
 
 impl FstMapBuilder {
-    /// No key yet.
+    /// An empty builder.
     pub fn new(keys: FstKeys) -> Self {
         Self::with_size_ratio(keys, SurfOptions::default().size_ratio)
     }
@@ -186,12 +188,15 @@ impl FstMapBuilder {
         FstMapBuilder { trie: SurfBuilder::of_map(keys == FstKeys::Whole, size_ratio), keys }
     }
 
-    /// Adds a key, after all that were added.
+    /// Adds a key with its value.
+    ///
+    /// # Errors
+    /// `key` is not above the last one; the builder stays as it was.
     pub fn add(&mut self, key: &[u8], value: u64) -> Result<(), OutOfOrder> {
         self.trie.add_word(key, value)
     }
 
-    /// The map. None: its trie has more edges than 32 bits count.
+    /// Returns the map. None: its trie has more edges than 32 bits can count.
     pub fn finish(self) -> Option<FstMap> {
         let (keys, last) = (self.keys, self.trie.last_word());
         let image = AlignedBytes::from_slice(&self.trie.finish());
@@ -252,7 +257,7 @@ mod tests {
         ]
     }
 
-    /// The keys, what is before and behind them, and what they begin with.
+    /// The keys, their neighbours, and their prefixes.
     fn probes(twin: &Twin) -> Vec<Vec<u8>> {
         let around = |key: &Vec<u8>| {
             let mut probes = vec![key.clone(), key[..key.len() / 2].to_vec()];

@@ -1,15 +1,16 @@
-//! SuRF, the succinct range filter: a trie of the keys' shortest distinguishing prefixes, in ten
-//! bits an edge.
+//! SuRF, the succinct range filter: a trie of the keys' shortest distinguishing prefixes, at ten
+//! bits per edge.
 //! ```text
-//! keys      fa.. far.. fas.. s.. toy.. try..            what of them no other key has as a prefix
-//! dense     levels above: bitmaps      (dense.rs)       few nodes, many visits
-//! sparse    levels below: labels, bits (sparse.rs)      most nodes, few visits
-//! suffixes  some bits of each key, or of its hash, behind its prefix (suffix.rs)
+//! keys      fa.. far.. fas.. s.. toy.. try..   prefixes that no other key has
+//! dense     upper levels: bitmaps      (dense.rs)       few nodes, many visits
+//! sparse    lower levels: labels, bits (sparse.rs)      most nodes, few visits
+//! suffixes  some bits of each key, or of its hash, after its prefix (suffix.rs)
 //! ```
-//! `builder.rs` and `encode.rs` make it, `layout.rs` says where everything is, `trie.rs` goes from
-//! node to node, `lookup.rs`, `range.rs`, `cursor.rs`, `bounds.rs` and `count.rs` answer.
-//! Invariant: a key's path leads to its leaf. A lookup of a present key gets there, and a lookup of
-//! a range finds the leaf of any key in it.
+//! `builder.rs` and `encode.rs` build it, `layout.rs` locates its sections, `trie.rs` navigates
+//! between nodes. `lookup.rs`, `range.rs`, `cursor.rs`, `bounds.rs` and `count.rs` answer queries.
+//!
+//! Invariant: a key's path leads to its leaf. A lookup of a present key reaches the leaf, and a
+//! range query finds the leaf of any key in the range.
 
 mod bounds;
 mod builder;
@@ -55,8 +56,11 @@ pub struct Surf<B> {
 }
 
 impl<B: AsRef<[u8]>> Surf<B> {
-    /// Checks the structure of bytes that [`SurfBuilder`] made. What lies in the sections is not
-    /// checked: the owner of the bytes keeps a checksum.
+    /// Checks the structure of bytes that [`SurfBuilder`] made. It does not check the sections'
+    /// contents: the owner of the bytes keeps a checksum.
+    ///
+    /// # Errors
+    /// The trailer is damaged or belongs to another kind, or the length is wrong.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let layout = Layout::decode(bytes.as_ref())?;
         Ok(Surf { bytes, layout })
@@ -67,36 +71,35 @@ impl<B: AsRef<[u8]>> Surf<B> {
         Trie::new(self.bytes.as_ref(), &self.layout, trace)
     }
 
-    /// How many keys were added.
+    /// The number of keys.
     pub fn keys(&self) -> u64 {
         self.layout.counts.keys
     }
 
-    /// How many edges its trie has, the marks of keys that end at a node among them.
+    /// The number of edges in the trie, including the marks of keys that end at inner nodes.
     pub fn edges(&self) -> u64 {
         let counts = &self.layout.counts;
-        // Each key has a leaf; all nodes but the root have an edge that leads to them.
+        // Each key has a leaf; every node but the root has an edge that leads to it.
         let nodes = u64::from(counts.dense_nodes) + u64::from(counts.sparse_nodes);
         if counts.height == 0 { 0 } else { counts.keys + nodes - 1 }
     }
 
-    /// How many levels it has, and how many of these are LOUDS-Dense.
+    /// The number of levels, and how many of these are LOUDS-Dense.
     pub fn levels(&self) -> (u32, u32) {
         (self.layout.counts.height, self.layout.counts.dense_levels)
     }
 
-    /// The bits of a key's hash, and of the key itself, that are kept behind its prefix.
+    /// The number of hash bits and of key bits that are stored after a key's prefix.
     pub fn suffix_bits(&self) -> (u32, u32) {
         (self.layout.suffix.hash, self.layout.suffix.real)
     }
 
-    /// Whether there are keys, but nothing is known of them: there were too many to count their
-    /// edges.
+    /// Whether nothing is known of the keys, because there were too many edges to count.
     fn is_open(&self) -> bool {
         self.layout.counts.height == 0 && self.layout.counts.keys > 1
     }
 
-    /// As `may_contain`, with less done to be fast: the same answer.
+    /// Same as `may_contain`, with fewer optimizations. The answer is the same.
     pub fn may_contain_with(&self, key: &[u8], effort: SurfEffort) -> bool {
         let key = &HashedKey::new(key);
         match effort {
@@ -117,7 +120,7 @@ impl<B: AsRef<[u8]>> Surf<B> {
         )
     }
 
-    /// A cursor, not yet at a key.
+    /// Returns a cursor that is not at a key yet.
     pub fn cursor(&self) -> SurfCursor<'_> {
         SurfCursor::new(self.trie(Untraced))
     }
@@ -156,7 +159,7 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
         let mut cursor = self.cursor();
         let unsure = cursor.seek(key);
         let bound = cursor.key().map(|found| LowerBound::From {
-            // Of bytes that were damaged since they were checked, the key found may be anywhere.
+            // If the bytes were damaged after the check, the key found may be anywhere.
             key: if unsure { key.to_vec() } else { found.max(key.to_vec()) },
             unsure,
         });

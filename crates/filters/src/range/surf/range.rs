@@ -1,25 +1,24 @@
-//! May a key of a range be there? One walk along the lower bound's bytes, then down the first edges
-//! beyond.
+//! Range lookup: one walk along the lower bound's bytes, then down the first edges beyond it.
 //! ```text
-//! lower  t o p  o ──> p: an edge that goes on? a leaf? greater edges only?
-//! upper  t r y  what lies to the right is in the range as long as it is not beyond the upper bound
+//! lower  t o p  o ──> p: an edge with a child? a leaf? only larger edges?
+//! upper  t r y  edges to the right are in the range unless they are above the upper bound
 //! ```
 //! Invariant: of all leaves that may be at or after the lower bound, the first one decides. The
-//! answer is "no" only if its key is surely beyond the upper bound.
+//! answer is "no" only if its key is surely above the upper bound.
 
 use core::cmp::Ordering;
 
 use crate::base::filter::Trace;
 use crate::range::surf::trie::{FULL, Trie};
 
-/// The upper bound, and how many of its first bytes are the lower bound's too.
+/// The upper bound, and the length of its common prefix with the lower bound in bytes.
 struct Upper<'a> {
     bytes: &'a [u8],
     shared: usize,
 }
 
 impl<T: Trace> Trie<'_, T, FULL> {
-    /// Requires: `lower` < `upper`.
+    /// Whether a key of the range may be stored. Requires: `lower` < `upper`.
     #[inline(always)]
     pub(super) fn may_overlap(&mut self, lower: &[u8], upper: Option<&[u8]>) -> bool {
         let counts = &self.layout.counts;
@@ -62,8 +61,8 @@ impl<T: Trace> Trie<'_, T, FULL> {
         right.is_some_and(|(depth, slot)| self.in_reach(depth, slot, &upper))
     }
 
-    /// How the key of a leaf compares with one that has the leaf's prefix and then `rest`, as far
-    /// as is known.
+    /// Compares the key of a leaf with a key that has the leaf's prefix and then `rest`, as far as
+    /// is known.
     #[inline(always)]
     pub(super) fn order(&mut self, depth: usize, slot: usize, rest: &[u8]) -> Ordering {
         if self.layout.suffix.real == 0 {
@@ -72,14 +71,14 @@ impl<T: Trace> Trie<'_, T, FULL> {
         self.layout.suffix.order(self.suffix(depth, slot), rest)
     }
 
-    /// Whether a leaf, whose prefix is the lower bound's, is surely beyond the upper bound.
+    /// Whether a leaf, whose prefix begins the lower bound, is surely above the upper bound.
     #[inline(always)]
     fn is_beyond(&mut self, depth: usize, slot: usize, upper: &Upper<'_>) -> bool {
         upper.shared > depth && self.order(depth, slot, &upper.bytes[depth + 1..]).is_gt()
     }
 
-    /// Whether the first key below an edge may be no greater than the upper bound. Requires: the
-    /// edge is greater than the lower bound, with which it shares `depth` bytes.
+    /// Whether the first key below an edge may be at most the upper bound. Requires: the edge is
+    /// above the lower bound, with which it shares `depth` bytes.
     #[inline(always)]
     fn in_reach(&mut self, depth: usize, slot: usize, upper: &Option<Upper<'_>>) -> bool {
         let Some(upper) = upper else { return true };
@@ -90,13 +89,13 @@ impl<T: Trace> Trie<'_, T, FULL> {
         }
     }
 
-    /// As `in_reach`, for an edge whose prefix is one of `upper`.
+    /// Same as `in_reach`, for an edge whose prefix begins `upper`.
     #[inline(always)]
     fn least_in_reach(&mut self, depth: usize, slot: usize, upper: &[u8]) -> bool {
         let mut slot = slot;
         for depth in depth..self.height() {
             let Some(label) = self.label(depth, slot) else {
-                return true; // the key is the prefix
+                return true; // the key is the prefix itself
             };
             match upper.get(depth).map(|byte| label.cmp(byte)) {
                 None | Some(Ordering::Greater) => return false,

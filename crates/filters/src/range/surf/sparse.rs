@@ -1,13 +1,13 @@
-//! LOUDS-Sparse: the lower levels. An edge has a byte and two bits.
+//! LOUDS-Sparse: the lower levels. An edge takes a byte and two bits.
 //! ```text
-//! S-Labels    $ a b | r s t | x | ...  $: a key ends at this node. Written 0xff, as the first of
-//!                                      its node, and never alone there
-//! S-HasChild  0 1 0 | 1 1 0 | 0         the edge leads to a node; else it is a leaf
+//! S-Labels    $ a b | r s t | x | ...  $: a key ends at this node. Stored as 0xff, first in its
+//!                                      node, and never alone there
+//! S-HasChild  0 1 0 | 1 1 0 | 0         the edge leads to a node; otherwise it is a leaf
 //! S-LOUDS     1 0 0 | 1 0 0 | 1         the edge is the first of its node
 //! slot        0 1 2   3 4 5   6
 //! ```
-//! Invariant: the labels of a node ascend behind its mark; so a first 0xff with a second edge is a
-//! mark, and only then.
+//! Invariant: the labels of a node ascend after its mark. So a first label 0xff is a mark if and
+//! only if a second edge follows.
 
 use crate::base::filter::Trace;
 use crate::bits::rank_select::{BLOCK_BITS, SAMPLE_ONES, Selected};
@@ -15,18 +15,17 @@ use crate::bits::simd;
 use crate::range::surf::layout::{EDGES_MAX, Section};
 use crate::range::surf::trie::{Found, SurfEffort, Trie};
 
-/// How a key that ends at a node is written.
+/// The label of a key that ends at a node.
 const MARK: u8 = 0xff;
-/// Labels that are compared at once.
+/// The number of labels that are compared at once.
 const LANES: usize = 16;
-/// Words that may lie between a sample of S-LOUDS and the one after it, the first and the last in
-/// part.
+/// The maximum number of words between two samples of S-LOUDS, including partial ones.
 const SAMPLE_WORDS_MAX: usize = SAMPLE_ONES * EDGES_MAX / 64 + 2;
-/// With fewer samples: every so many of them.
+/// With coarse samples: one in this many is used.
 const COARSE: usize = 8;
 
 impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
-    /// The first slot of a sparse node, by its number among these.
+    /// Returns the first slot of a sparse node, given its number among sparse nodes.
     #[inline(always)]
     pub(super) fn sparse_node(&mut self, number: usize) -> Option<usize> {
         if number >= self.layout.counts.sparse_nodes as usize {
@@ -49,10 +48,10 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         self.layout.counts.sparse_labels as usize
     }
 
-    /// Where the nodes after that of a slot begin.
+    /// Returns the slot after the node that contains `slot`.
     #[inline(always)]
     pub(super) fn sparse_end(&mut self, slot: usize) -> usize {
-        // Nodes are short: one longer than they can be is not read to its end.
+        // Limits the search, as damaged bytes may have endless nodes.
         let most = self.sparse_len().min(slot + EDGES_MAX);
         let end = self.bits(Section::SparseLouds).next_one(slot + 1, most);
         self.touch(Section::SparseLouds, slot / 8, (end.saturating_sub(slot)) / 8 + 1);
@@ -65,7 +64,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         self.section(Section::SparseLabels).get(slot).copied().unwrap_or(0)
     }
 
-    /// Whether a key ends at a node, which ends at `end`.
+    /// Whether a key ends at a node, which ends at slot `end`.
     #[inline(always)]
     pub(super) fn sparse_mark(&mut self, node: usize, end: usize) -> bool {
         self.sparse_byte(node) == MARK && end > node + 1
@@ -86,7 +85,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         self.bits(Section::SparseHasChild).get(slot)
     }
 
-    /// The number of sparse edges with children before a slot.
+    /// Returns the number of sparse edges with children before a slot.
     #[inline(always)]
     pub(super) fn sparse_children_before(&mut self, slot: usize) -> usize {
         self.touch(Section::SparseChildRanks, slot / 512 * 4, 4);
@@ -94,15 +93,15 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         self.ranked(Section::SparseHasChild, Section::SparseChildRanks).rank_in_block(slot)
     }
 
-    /// The number of the leaf at a slot.
+    /// Returns the number of the leaf at a slot.
     #[inline(always)]
     pub(super) fn sparse_leaf(&mut self, slot: usize) -> usize {
         let before = slot.saturating_sub(self.sparse_children_before(slot));
         (self.layout.counts.dense_leaves as usize).wrapping_add(before)
     }
 
-    /// Prefetches a node and its edge with this label, together with the bits that tell where the
-    /// node is. It takes all nodes between two samples as equally large.
+    /// Prefetches a node, its edge with this label, and the bits that locate the node. Nodes
+    /// between two samples are assumed to be of equal size.
     #[inline(always)]
     pub(super) fn load_about(&mut self, number: usize, label: u8) {
         if EFFORT < SurfEffort::Prefetch as u8 {
@@ -116,9 +115,9 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         }
     }
 
-    /// Prefetches a node's edge with this label, taking labels as evenly spread. It covers the
-    /// edge's byte and bit, its child's rank, and the suffix: most edges are leaves. Where that is
-    /// the ranks of its block and of the next one tell nearly, without the bits between them.
+    /// Prefetches a node's edge with this label, assuming evenly spread labels. It covers the
+    /// edge's byte and bit, its child's rank, and the suffix, as most edges are leaves. The suffix
+    /// is located approximately, by the ranks of two blocks without the bits between them.
     #[inline(always)]
     fn load_edge(&mut self, (node, end): (usize, usize), label: u8) {
         const EITHER_SIDE: usize = 16;
@@ -153,7 +152,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         if self.bits(Section::SparseLouds).get(slot) { None } else { slot.checked_sub(1) }
     }
 
-    /// The edge of a node with a label.
+    /// Returns the edge of a node with a label.
     #[inline(always)]
     pub(super) fn sparse_find(&mut self, node: usize, label: u8) -> Option<usize> {
         let end = self.sparse_end(node);
@@ -170,7 +169,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         }
     }
 
-    /// The first edge of a node with this label or a greater one.
+    /// Returns the first edge of a node whose label is at least `label`.
     #[inline(always)]
     pub(super) fn sparse_at_least(&mut self, node: usize, label: u8) -> Option<Found> {
         let end = self.sparse_end(node);
@@ -180,7 +179,8 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         Some(Found { slot, label: self.sparse_byte(slot) })
     }
 
-    /// The first slot in `from..end` that `wanted`, which looks at sixteen labels, finds.
+    /// Returns the first slot in `from..end` that `wanted` finds; it examines sixteen labels at
+    /// once.
     #[inline(always)]
     fn search(
         &self,
@@ -188,8 +188,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         end: usize,
         wanted: impl Fn(&[u8; LANES]) -> u32,
     ) -> Option<usize> {
-        // What is read beyond the labels are suffixes and the trailer, which is longer than the
-        // lanes.
+        // The load may reach into the suffixes and the trailer, which is longer than a load.
         let labels = self.bytes.get(self.layout.range(Section::SparseLabels).start..)?;
         let mut at = from;
         while at < end {

@@ -1,10 +1,10 @@
-//! What is kept of a key behind the prefix that tells it from the others.
+//! Suffixes: what is stored of a key after its shortest distinguishing prefix.
 //! ```text
 //! key            s i g m o d ...          prefix "sig m"
-//! suffix         [ real: the bits after the prefix | hash: the least bits of the key's hash ]
+//! suffix         [ real: the bits after the prefix | hash: low bits of the key's hash ]
 //! ```
-//! Invariant: a key's suffix equals the one asked for. Its real bits go on with zeros beyond the
-//! key's end, and never contradict the order of keys.
+//! Invariant: the suffix computed for a stored key equals the stored one. Its real bits continue
+//! with zeros past the key's end, and never contradict the order of keys.
 
 use alloc::string::String;
 use alloc::string::ToString;
@@ -13,25 +13,25 @@ use core::cmp::Ordering;
 use core::fmt;
 use core::str::FromStr;
 
-/// What a SuRF keeps of a key behind its shortest distinguishing prefix.
+/// What a SuRF stores of a key after its shortest distinguishing prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SurfKind {
-    /// Nothing.
+    /// Nothing (SuRF-Base).
     Base,
-    /// Some bits of the key's hash.
+    /// Bits of the key's hash (SuRF-Hash).
     Hash,
-    /// Some more bits of the key.
+    /// The next bits of the key (SuRF-Real).
     Real,
-    /// Some of both.
+    /// Both (SuRF-Mixed).
     Mixed,
 }
 
 impl SurfKind {
-    /// Every kind there is.
+    /// All kinds.
     pub const ALL: [SurfKind; 4] =
         [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
 
-    /// The number that names the kind in files.
+    /// The number that identifies the kind in files.
     pub(super) const fn tag(self) -> u16 {
         match self {
             SurfKind::Base => 6,
@@ -41,30 +41,30 @@ impl SurfKind {
         }
     }
 
-    /// None: no kind of SuRF has this tag.
+    /// Returns the kind with a tag. None: no kind of SuRF has it.
     pub(super) fn from_tag(tag: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 }
 
-/// How many bits of a key are kept behind its prefix.
+/// The length of suffixes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SurfSuffix {
-    /// As many as bring the filter's size nearest to the bits per key that were asked for.
+    /// The most bits with which the filter keeps to its bits per key.
     #[default]
     Fitted,
-    /// So many, whatever the size becomes; at most 64 together. What a kind does not keep is not
-    /// kept: `surf-hash` no real bits, `surf-real` no hash.
+    /// These lengths, at most 64 bits together, whatever the size becomes. A kind ignores what it
+    /// does not store: `surf-hash` real bits, `surf-real` hash bits.
     Bits {
-        /// Bits of the key's hash: fewer false positives for single keys. Each halves them.
+        /// Hash bits. Each halves the false positives of point queries.
         hash: u32,
-        /// Bits of the key itself: fewer false positives for keys and ranges that begin or end
-        /// beside a key.
+        /// Bits of the key itself. They reduce false positives of points, and of ranges that begin
+        /// or end next to a key.
         real: u32,
     },
 }
 
-/// `fit`, or bits of a key's hash and of the key itself.
+/// Writes `fit`, or the numbers of hash bits and of real bits.
 impl fmt::Display for SurfSuffix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +75,7 @@ impl fmt::Display for SurfSuffix {
 }
 
 impl FromStr for SurfSuffix {
-    /// What there is.
+    /// The error lists the allowed values.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -100,10 +100,10 @@ impl FromStr for SurfSuffix {
     }
 }
 
-/// The most bits of a suffix.
+/// The maximum length of a suffix, in bits.
 pub(super) const SUFFIX_BITS_MAX: u32 = u64::BITS;
 
-/// The lengths of a filter's suffixes. Together at most [`SUFFIX_BITS_MAX`].
+/// The lengths of a filter's suffixes; at most [`SUFFIX_BITS_MAX`] together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SuffixBits {
     pub(super) hash: u32,
@@ -111,8 +111,8 @@ pub(super) struct SuffixBits {
 }
 
 impl SuffixBits {
-    /// A suffix of `total` bits, as `kind` divides it. Monotone: more bits in all, no fewer of
-    /// either.
+    /// Returns how `kind` divides a suffix of `total` bits. Monotone: a larger total never reduces
+    /// either part.
     pub(super) fn of_kind(kind: SurfKind, total: u32) -> Self {
         match kind {
             SurfKind::Hash => SuffixBits { hash: total, real: 0 },
@@ -122,7 +122,7 @@ impl SuffixBits {
         }
     }
 
-    /// As asked for, without what `kind` does not keep, and cut to the most that there may be.
+    /// Returns the given lengths without what `kind` does not store, limited to the maximum.
     pub(super) fn explicit(kind: SurfKind, hash: u32, real: u32) -> Self {
         let (hash, real) = match kind {
             SurfKind::Base => (0, 0),
@@ -134,7 +134,7 @@ impl SuffixBits {
         SuffixBits { hash: hash.min(SUFFIX_BITS_MAX - real), real }
     }
 
-    /// Whether `kind` has such suffixes.
+    /// Whether `kind` can have these lengths.
     pub(super) fn fit(self, kind: SurfKind) -> bool {
         self.total() <= SUFFIX_BITS_MAX && self == Self::explicit(kind, self.hash, self.real)
     }
@@ -144,7 +144,7 @@ impl SuffixBits {
         self.hash + self.real
     }
 
-    /// The suffix of a key with this hash, of which `rest` comes after the prefix.
+    /// Returns the suffix of a key with this hash; `rest` follows its prefix.
     #[inline(always)]
     pub(super) fn of(self, rest: &[u8], hash: u64) -> u64 {
         let hash_bits = hash & low_ones(self.hash);
@@ -154,8 +154,8 @@ impl SuffixBits {
         }
     }
 
-    /// How a stored suffix's key compares with one of which `rest` comes after the same prefix, as
-    /// far as real bits tell: `Equal` says nothing.
+    /// Compares the key of a stored suffix with a key that has the same prefix and then `rest`, by
+    /// real bits. `Equal`: the order is unknown.
     #[inline(always)]
     pub(super) fn order(self, stored: u64, rest: &[u8]) -> Ordering {
         match self.real {
@@ -164,7 +164,7 @@ impl SuffixBits {
         }
     }
 
-    /// The least bytes that a stored suffix's key can have after its prefix.
+    /// Returns the smallest bytes that the key of a stored suffix can have after its prefix.
     pub(super) fn least_rest(self, stored: u64) -> Vec<u8> {
         if self.real == 0 {
             return Vec::new();
@@ -174,7 +174,7 @@ impl SuffixBits {
         bytes[..len].to_vec()
     }
 
-    /// What a suffix of these lengths becomes with shorter ones. Requires: neither is longer.
+    /// Shortens a stored suffix to the lengths `to`. Requires: neither is longer than now.
     #[inline(always)]
     pub(super) fn cut(self, stored: u64, to: SuffixBits) -> u64 {
         let hash = stored & low_ones(to.hash);
@@ -190,7 +190,8 @@ fn low_ones(len: u32) -> u64 {
     if len == u64::BITS { u64::MAX } else { (1 << len) - 1 }
 }
 
-/// The first `len` bits of a byte string that goes on with zeros. Requires: 0 < `len` <= 64.
+/// Returns the first `len` bits of a byte string, which is padded with zeros. Requires: 0 < `len`
+/// <= 64.
 #[inline(always)]
 fn leading_bits(bytes: &[u8], len: u32) -> u64 {
     let word = match bytes.first_chunk::<8>() {

@@ -1,42 +1,41 @@
-//! The trie over its bytes, whatever a level's encoding: nodes, their edges, and where these lead.
+//! Navigates the trie in its bytes, in both encodings: nodes, edges, and where edges lead.
 //! ```text
 //! level l   dense: slot = 257 · node + (0: mark, 1 + label: edge)
-//!           sparse: slot = place of the edge
+//!           sparse: slot = index of the edge
 //! node      its first slot
 //! child     the node that an edge leads to, breadth-first:
 //!           number = (edges with children before it) + 1
-//! boundary  of a level: the slot at which the nodes with a number or more begin
+//! boundary  of a level: the slot at which the nodes from a number on begin
 //! ```
-//! Invariant: any bytes may be in the sections. Then answers are wrong, but every place is checked
+//! Invariant: sections may hold any bytes. Answers are then wrong, but every position is checked
 //! before it is read, and each step goes one level down.
 
 use crate::base::filter::{Trace, ask_for};
 use crate::bits::rank_select::{Bits, Ranked};
 use crate::range::surf::layout::{EDGES_MAX, Layout, Section};
 
-/// Every optimization: how a trie is searched if nothing else is asked for.
+/// All optimizations: the default.
 pub(super) const FULL: u8 = SurfEffort::Prefetch as u8;
 
-/// How much is done to be fast: each step includes those before it. (SuRF, Figure 7; for
+/// The optimizations of a search; each step includes the previous ones. (SuRF, Figure 7; for
 /// measurements.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum SurfEffort {
-    /// Ranks of blocks of 512 bits everywhere, samples of every 512th one, labels compared one by
-    /// one.
+    /// Ranks per block of 512 bits, a sample of every 512th one, labels compared one by one.
     Plain,
-    /// In LOUDS-Dense, the rank of each word.
+    /// In LOUDS-Dense, ranks per word.
     Rank,
-    /// The place of every 64th one.
+    /// A sample of every 64th one.
     Select,
-    /// Labels compared by sixteen.
+    /// Compares sixteen labels at once.
     Simd,
-    /// What is surely read next is asked for.
+    /// Prefetches what is certainly read next.
     Prefetch,
 }
 
 impl SurfEffort {
-    /// All of them, least first.
+    /// All steps, ascending.
     pub const ALL: [SurfEffort; 5] = [
         SurfEffort::Plain,
         SurfEffort::Rank,
@@ -53,12 +52,12 @@ pub(super) struct Found {
     pub(super) label: u8,
 }
 
-/// The trie of an image.
+/// A view of an image's trie.
 #[derive(Clone, Copy)]
 pub(super) struct Trie<'a, T, const EFFORT: u8> {
     pub(super) bytes: &'a [u8],
     pub(super) layout: &'a Layout,
-    /// Sees the memory that is read.
+    /// Observes which memory is read.
     pub(super) trace: T,
 }
 
@@ -94,10 +93,10 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         level < self.layout.counts.dense_levels as usize
     }
 
-    /// Tells the trace of `len` bytes of a section.
+    /// Reports a read of `len` bytes of a section to the trace.
     #[inline(always)]
     pub(super) fn touch(&mut self, section: Section, at: usize, len: usize) {
-        // Of any bytes a place may be beyond all memory.
+        // With damaged bytes, the position may be anywhere.
         let start = self.bytes.as_ptr() as usize + self.layout.range(section).start;
         self.trace.touch(start.wrapping_add(at), len);
     }
@@ -108,14 +107,14 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         ask_for(self.section(section), at, &mut self.trace);
     }
 
-    /// The topmost node; None: there is none.
+    /// Returns the root. None: there is none.
     #[inline(always)]
     pub(super) fn root(&mut self) -> Option<usize> {
         self.node(0, 0)
     }
 
-    /// The first slot of a node of a level, by its number in the whole trie; None: it has none
-    /// there.
+    /// Returns the first slot of a node on a level, given its number in the whole trie. None: the
+    /// level has no such node.
     #[inline(always)]
     pub(super) fn node(&mut self, level: usize, number: usize) -> Option<usize> {
         let counts = &self.layout.counts;
@@ -129,7 +128,8 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// As `node`, or the end of the level if the number is that of the first node below it.
+    /// Same as `node`, or the end of the level if the number is that of the next level's first
+    /// node.
     #[inline(always)]
     pub(super) fn boundary(&mut self, level: usize, number: usize) -> usize {
         let counts = &self.layout.counts;
@@ -141,7 +141,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         node.unwrap_or(counts.sparse_labels as usize)
     }
 
-    /// How many edges of its encoding lead to nodes, before a slot.
+    /// Returns the number of edges with children before a slot, in its encoding.
     #[inline(always)]
     pub(super) fn children_before(&mut self, level: usize, slot: usize) -> usize {
         if self.is_dense(level) {
@@ -151,8 +151,8 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// The number of the node that an edge leads to, or else the next one that does, by
-    /// `children_before` it.
+    /// Returns the number of the node that an edge leads to, given the number of edges with
+    /// children before it. For a leaf, that of the next edge with a child.
     #[inline(always)]
     pub(super) fn number_below(&self, level: usize, children: usize) -> usize {
         let counts = &self.layout.counts;
@@ -164,33 +164,34 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// The node that an edge with a child leads to.
+    /// Returns the node that an edge leads to. Requires: it has a child.
     #[inline(always)]
     pub(super) fn child(&mut self, level: usize, slot: usize) -> Option<usize> {
         let children = self.children_before(level, slot);
         self.node(level + 1, self.number_below(level, children))
     }
 
-    /// Whether an edge leads to a node; else it is a leaf.
+    /// Whether an edge leads to a node. False: it is a leaf.
     #[inline(always)]
     pub(super) fn has_child(&mut self, level: usize, slot: usize) -> bool {
         if self.is_dense(level) { self.dense_has_child(slot) } else { self.sparse_has_child(slot) }
     }
 
-    /// How many leaves of its encoding come before a slot, by `children_before` it.
+    /// Returns the number of leaves before a slot, in its encoding. `children`: the edges with
+    /// children before it.
     #[inline(always)]
     pub(super) fn leaves_before(&mut self, level: usize, slot: usize, children: usize) -> usize {
         let edges = if self.is_dense(level) { self.dense_edges_before(slot) } else { slot };
         edges.saturating_sub(children)
     }
 
-    /// The first slot of a node's edges: its mark, or its least label.
+    /// Returns the first slot of a node: its mark, or its smallest label.
     #[inline(always)]
     pub(super) fn first(&mut self, level: usize, node: usize) -> Option<usize> {
         if self.is_dense(level) { self.dense_first(node) } else { Some(node) }
     }
 
-    /// The last slot of a node's edges.
+    /// Returns the last slot of a node.
     #[inline(always)]
     pub(super) fn last(&mut self, level: usize, node: usize) -> Option<usize> {
         if self.is_dense(level) {
@@ -200,13 +201,13 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// The next edge of the same node.
+    /// Returns the next edge of the same node.
     #[inline(always)]
     pub(super) fn after(&mut self, level: usize, slot: usize) -> Option<usize> {
         if self.is_dense(level) { self.dense_after(slot) } else { self.sparse_after(slot) }
     }
 
-    /// The edge of the same node before it.
+    /// Returns the previous edge of the same node.
     #[inline(always)]
     pub(super) fn before(&mut self, level: usize, slot: usize) -> Option<usize> {
         if self.is_dense(level) {
@@ -216,7 +217,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// Where the nodes after that of a slot begin.
+    /// Returns the slot after the node that contains `slot`.
     #[inline(always)]
     pub(super) fn end_of(&mut self, level: usize, slot: usize) -> usize {
         if self.is_dense(level) {
@@ -226,7 +227,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// The first edge of a node with this label or a greater one.
+    /// Returns the first edge of a node whose label is at least `label`.
     #[inline(always)]
     pub(super) fn at_least(&mut self, level: usize, node: usize, label: u8) -> Option<Found> {
         if self.is_dense(level) {
@@ -236,7 +237,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// The label of an edge; None: it marks a key that ends at its node.
+    /// Returns the label of an edge. None: it marks a key that ends at its node.
     #[inline(always)]
     pub(super) fn label(&mut self, level: usize, slot: usize) -> Option<u8> {
         if self.is_dense(level) {
@@ -246,7 +247,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         }
     }
 
-    /// What is stored of the key of a leaf beside its prefix.
+    /// Returns the suffix of the leaf at a slot.
     #[inline(always)]
     pub(super) fn suffix(&mut self, level: usize, slot: usize) -> u64 {
         if self.layout.suffix.total() == 0 {
@@ -256,14 +257,14 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         self.suffix_of(leaf)
     }
 
-    /// The suffix of a leaf, by its number.
+    /// Returns the suffix of a leaf, given its number.
     #[inline(always)]
     pub(super) fn suffix_of(&mut self, leaf: usize) -> u64 {
         let len = self.layout.suffix.total() as usize;
-        // On machines of 32 bits there are more bits than a word counts.
+        // On 32-bit machines the number of bits may exceed a word.
         let bit = leaf as u64 * len as u64;
         let (byte, bit) = ((bit / 8) as usize, (bit % 8) as usize);
-        // What is read beyond the last suffix is the trailer, which is longer.
+        // The load may reach into the trailer, which is longer than a load.
         let from = self.layout.range(Section::Suffixes).start.wrapping_add(byte);
         self.touch(Section::Suffixes, byte, (bit + len).div_ceil(8));
         let chunk = self.bytes.get(from..).and_then(|bytes| bytes.first_chunk::<16>());

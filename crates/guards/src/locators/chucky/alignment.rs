@@ -1,11 +1,11 @@
-//! How well codes and fingerprints fill buckets: the paper's Figure 9, computed.
+//! Computes how well codes and fingerprints fill buckets: the paper's Figure 9.
 //! ```text
-//! uniform     fingerprints of one length; Huffman codes by likelihood
-//! malleable   lengths by level; Huffman codes by likelihood                  (Equation 14)
+//! uniform     fingerprints of one length; Huffman codes by frequency
+//! malleable   lengths by level; Huffman codes by frequency                   (Equation 14)
 //! fluid       lengths by level; codes as long as fingerprints leave room     (Equation 15)
 //! ```
-//! Each gives a mean length of fingerprints, and the share of buckets that overflow. Invariant:
-//! never longer than what the entropy of combinations leaves.
+//! Each gives a mean fingerprint length, and the share of buckets that overflow. Invariant: the
+//! length never exceeds what the entropy of combinations leaves.
 
 use trommel_filters::bits::huffman::code_lengths;
 
@@ -14,10 +14,10 @@ use super::combinations::{Combination, combinations, likeliest};
 use super::lengths::{CODE_ROOM, Frequent, climb};
 use super::model::LevelModel;
 
-/// A way to fill buckets, and what comes of it.
+/// A way to align codes and fingerprints, and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alignment {
-    /// Bits of the fingerprints of each level, newest level first.
+    /// Fingerprint bits of each level, newest level first.
     pub print_bits: Vec<u32>,
     /// Their mean over all entries.
     pub mean_print_bits: f64,
@@ -25,7 +25,7 @@ pub struct Alignment {
     pub overflow_share: f64,
 }
 
-/// All combinations of a tree, likeliest first, with their Huffman codes.
+/// All combinations of a tree, most frequent first, with their Huffman codes.
 struct Coded {
     level_of: Vec<u8>,
     combinations: Vec<(Combination, f64)>,
@@ -54,13 +54,13 @@ impl Coded {
         prints + self.code_bits[nth] <= self.bucket_bits
     }
 
-    /// The share of combinations for which `fits` does not hold.
+    /// The share of buckets whose combinations do not satisfy `fits`.
     fn overflow(&self, fits: impl Fn(usize) -> bool) -> f64 {
         let overflowing = (0..self.combinations.len()).filter(|&nth| !fits(nth));
         overflowing.map(|nth| self.combinations[nth].1).sum()
     }
 
-    /// How many of the likeliest make up so much.
+    /// The number of most frequent combinations that make up this share of buckets.
     fn frequent(&self, share: f64) -> usize {
         let mut sum = 0.0;
         let before = self.combinations.iter().take_while(|pair| {
@@ -87,9 +87,8 @@ impl Alignment {
         Alignment::new(model, lengths, overflow)
     }
 
-    /// Malleable fingerprints: of the combinations that make up a share `fitting` of all buckets,
-    /// each is to fit. None: not even the shortest fingerprints do. Requires: a tree of at most 40
-    /// runs.
+    /// Malleable fingerprints: the combinations of a share `fitting` of all buckets must fit. None:
+    /// even the shortest fingerprints do not. Requires: a tree of at most 40 runs.
     pub fn malleable(model: &LevelModel, bucket_bits: u32, fitting: f64) -> Option<Alignment> {
         let coded = Coded::new(model, bucket_bits);
         let frequent = coded.frequent(fitting);
@@ -99,8 +98,8 @@ impl Alignment {
         Some(Alignment::new(model, lengths, overflow))
     }
 
-    /// Malleable fingerprints with fluid alignment coding. None: not even the shortest fingerprints
-    /// fit. Requires: a tree of at most 40 runs.
+    /// Malleable fingerprints with fluid alignment coding. None: even the shortest fingerprints do
+    /// not fit. Requires: a tree of at most 40 runs.
     pub fn fluid(model: &LevelModel, bucket_bits: u32, fitting: f64) -> Option<Alignment> {
         let coded = Coded::new(model, bucket_bits);
         let frequent = coded.frequent(fitting);
@@ -115,7 +114,7 @@ impl Alignment {
         Some(Alignment::new(model, lengths, coded.overflow(|nth| nth < frequent)))
     }
 
-    /// The most that the entropy of combinations leaves for a fingerprint.
+    /// Returns the most fingerprint bits that the entropy of combinations leaves.
     pub fn bound(model: &LevelModel, bucket_bits: u32) -> f64 {
         f64::from(bucket_bits) / BUCKET_SLOTS as f64 - model.combination_entropy(BUCKET_SLOTS)
     }
@@ -137,14 +136,13 @@ mod tests {
 
     const MODEL: LevelModel = LevelModel { size_ratio: 5, levels: 6, runs: 4, last_runs: 1 };
 
-    /// Figure 9: with both, fingerprints stay long while few buckets overflow; the price is about
+    /// Figure 9: with both, fingerprints stay long and few buckets overflow, at a price of about
     /// half a bit.
     #[test]
     fn figure_9_long_fingerprints_and_few_overflows() {
         let fluid = Alignment::fluid(&MODEL, 40, 0.9999).expect("it fits");
         assert!(fluid.overflow_share < 1.001e-4, "{fluid:?}");
-        // Without fluid codes, the rarest of the combinations that are to fit have codes of 22
-        // bits.
+        // Without fluid alignment, the rarest combinations that must fit have codes of 22 bits.
         assert_eq!(Alignment::malleable(&MODEL, 40, 0.9999), None);
         let malleable = Alignment::malleable(&MODEL, 40, 0.99).expect("it fits");
         assert_eq!(malleable.print_bits, [5, 5, 6, 6, 7, 7]);

@@ -1,10 +1,10 @@
-//! What a bucket holds, and the seam between the filter and the way its buckets are written.
+//! The contents of a bucket, and the interface between the filter and its bucket encodings.
 //! ```text
 //! lanes     slot   0    3    20   20      ascending
-//!           print  1011 0110 1001 0       a print of zero in the last slot: nothing is there
+//! print  1011 0110 1001 0       a zero fingerprint in the last slot: the lane is empty
 //! codec     lanes <-> bucket_bits bits
 //! ```
-//! Invariant: no key's print is zero in the last slot, so that nothing is never taken for a key.
+//! Invariant: no key has a zero fingerprint in the last slot, so an empty lane never matches a key.
 
 use std::fmt::Debug;
 
@@ -13,24 +13,23 @@ use trommel_filters::{SlotSet, Trace, TreePlan};
 pub(super) use super::combinations::BUCKET_SLOTS;
 use super::symbol::BucketBits;
 
-/// The shortest fingerprint, in bits. As many of the first bits of every fingerprint choose the
-/// other bucket.
+/// The minimum length of a fingerprint, in bits. This many leading bits of every fingerprint
+/// determine the other bucket.
 pub(super) const PRINT_BITS_MIN: u32 = 5;
 
-/// What a plan gives its filter, in bits.
+/// The memory that a plan gives its filter, in bits.
 pub(super) fn budget_bits(plan: &TreePlan) -> f64 {
     plan.entries as f64 * plan.bits_per_key.max(0.0) // of NaN: zero
 }
 
-/// A fingerprint: the first bits of a key's print, as a number, and the slot of the run that has
-/// the key.
+/// A fingerprint (a prefix of the key's 32-bit print, as a number), and the slot of the key's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) slot: u8,
     pub(super) print: u32,
 }
 
-/// The entries of a bucket, and places where none is.
+/// The entries of a bucket, and empty lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     pub(super) slots: [u8; BUCKET_SLOTS],
@@ -38,7 +37,7 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Nothing is in any lane.
+    /// A bucket without entries.
     #[cfg(test)]
     pub(super) fn empty(last_slot: u8) -> Self {
         Lanes { slots: [last_slot; BUCKET_SLOTS], prints: [0; BUCKET_SLOTS] }
@@ -52,22 +51,22 @@ impl Lanes {
         (self.slots[lane], self.prints[lane]) = (entry.slot, entry.print);
     }
 
-    /// Takes an entry away.
+    /// Removes an entry.
     pub(super) fn clear(&mut self, lane: usize, last_slot: u8) {
         self.set(lane, Entry { slot: last_slot, print: 0 });
     }
 
-    /// The first lane that holds this.
+    /// Returns the first lane with this entry.
     pub(super) fn position(&self, entry: Entry) -> Option<usize> {
         (0..BUCKET_SLOTS).find(|&lane| self.get(lane) == entry)
     }
 
-    /// A lane that holds nothing.
+    /// Returns an empty lane. None: the bucket is full.
     pub(super) fn vacancy(&self, last_slot: u8) -> Option<usize> {
         self.position(Entry { slot: last_slot, print: 0 })
     }
 
-    /// The same entries, slots ascending: a sorting network, without branches that guess wrong.
+    /// Returns the entries sorted by slot. Uses a sorting network, without unpredictable branches.
     #[inline(always)]
     pub(super) fn sorted(&self) -> Self {
         const NETWORK: [(usize, usize); 5] = [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)];
@@ -84,51 +83,52 @@ impl Lanes {
     }
 }
 
-/// What the bits of a bucket say.
+/// The decoded bits of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
-    /// All of it.
+    /// All entries.
     Whole(Lanes),
-    /// The fingerprints are in the overflow table. The slots, if they have a code; else they are
-    /// there, too.
+    /// The fingerprints are in the overflow table. Contains the slots if they have a code;
+    /// otherwise these are in that table, too.
     Overflowed(Option<[u8; BUCKET_SLOTS]>),
 }
 
-/// The bits of a bucket.
+/// The encoded bits of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoded {
     pub(super) value: u128,
-    /// Whether the fingerprints did not fit, and belong into the overflow table.
+    /// Whether the fingerprints did not fit and must go to the overflow table.
     pub(super) overflowed: bool,
 }
 
-/// How buckets are written. The bits of an empty bucket are all zero.
+/// An encoding of buckets. The bits of an empty bucket are all zero.
 pub trait BucketCodec: Clone + Debug + Send + Sync {
-    /// A codec for a plan whose filter has so many buckets: with its tables they take the memory
-    /// that the plan gives.
+    /// Returns an encoding for a filter of `buckets` buckets. Buckets and tables together take the
+    /// plan's memory.
     fn new(plan: &TreePlan, buckets: usize) -> Self;
 
-    /// Bits of a bucket: at most [`super::pages::BUCKET_BITS_MAX`].
+    /// Bits per bucket: at most [`super::pages::BUCKET_BITS_MAX`].
     fn bucket_bits(&self) -> u32;
 
-    /// Bits of a fingerprint in this slot: from [`PRINT_BITS_MIN`] to 32, in no slot more than in
+    /// Bits of a fingerprint in this slot: [`PRINT_BITS_MIN`] to 32, and in no slot more than in
     /// the last one.
     fn print_bits(&self, slot: u8) -> u32;
 
     /// The slot of the oldest run.
     fn last_slot(&self) -> u8;
 
-    /// What the bits say. Requires: bits that `encode` made.
+    /// Decodes a bucket. Requires: bits that `encode` made.
     fn decode(&self, value: u128) -> Decoded;
 
-    /// The bits that say this. Requires: slots ascend.
+    /// Encodes a bucket. Requires: slots ascend.
     fn encode(&self, lanes: &Lanes) -> Encoded;
 
-    /// Where the fingerprints of each lane are in the bits of a bucket whose entries are all in the
-    /// last slot. It never overflows, no other bit of it is one, and a lane of zeros holds nothing.
+    /// Returns the bit positions of each lane's fingerprint in a bucket whose entries are all in
+    /// the last slot. Such a bucket never overflows, its other bits are zero, and an empty lane is
+    /// all zeros.
     fn oldest_shifts(&self) -> [u8; BUCKET_SLOTS];
 
-    /// Adds the slots of all fingerprints that are the beginning of `print`. False: the bucket has
+    /// Adds the slots of all fingerprints that are a prefix of `print`. False: the bucket has
     /// overflowed, and nothing was added.
     fn matches<T: Trace>(
         &self,
@@ -138,7 +138,7 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
         trace: &mut T,
     ) -> bool;
 
-    /// Memory of its tables.
+    /// Memory of its tables, in bytes.
     fn size_bytes(&self) -> usize;
 }
 

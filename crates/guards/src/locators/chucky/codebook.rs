@@ -1,22 +1,22 @@
-//! The codes of a bucket's combinations, so that code and fingerprints fill the bucket.
+//! The codes of a bucket's combinations, chosen so that code and fingerprints fill the bucket.
 //! ```text
-//! frequent  | code | prints |             Huffman codes; the more the prints leave, the longer
-//! named     | 1111 1110 | number      |   one common beginning; prints in the overflow table
+//! frequent  | code | prints |             Huffman codes; the more room prints leave, the longer
+//! named     | 1111 1110 | number      |   a common prefix; prints in the overflow table
 //! others    | 1111 1110 | last number |   slots and prints in the overflow table
 //!
-//! decode    first bits ──> table ──> symbol: slots, places of prints
-//!           (long codes: by their length, canonical)
+//! decode    first bits ──> table ──> symbol: slots, positions of prints
+//!           (long codes: by length, canonical)
 //!           number     ──> decoding table: slots
 //! recode    rank of the combination ──> recoding table ──> symbol or number
 //! ```
-//! Frequent are the likeliest combinations, as many as make up nearly all buckets. Their Huffman
-//! tree is made of the room that each leaves for a code. Codes that are never written take what is
-//! left, so that lengths are exactly those. The tables are part of the filter's memory, so small
-//! filters have fewer frequent combinations: as many as are worth their entries in
-//! the tables. Those that have names are bounded, too.
+//! Frequent combinations are the most likely ones that together make up nearly all buckets. Their
+//! Huffman tree follows from the room that each leaves for a code. Codes that are never written
+//! take the remaining room, so lengths are exactly these. The tables count as memory of the filter.
+//! So small filters have fewer frequent combinations: those that are worth their entries in the
+//! tables. The number of named combinations is limited, too.
 //!
-//! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
-//! less (xor) those of an empty one.
+//! Invariant: the bits of an empty bucket are zero. A bucket stores its code and prints xor those
+//! of an empty one.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -35,53 +35,52 @@ use super::pages::BUCKET_BITS_MAX;
 use super::recoding::Recoding;
 use super::symbol::{BucketBits, Symbol};
 
-/// NOV: of so many buckets the combination is to be a frequent one, in a large filter.
+/// NOV: the share of buckets that should have a frequent combination, in a large filter.
 const FREQUENT_SHARE: f64 = 0.9999;
-/// The most frequent combinations. Where there are more, more buckets overflow.
+/// The maximum number of frequent combinations. If there are more, more buckets overflow.
 const FREQUENT_MAX: usize = 1 << 14;
-/// The most combinations with a name.
+/// The maximum number of named combinations.
 const NAMED_MAX: usize = 1 << 16;
-/// Bytes of a frequent combination in all tables, and of another one with a name.
+/// Bytes in all tables per frequent combination, and per other named combination.
 const FREQUENT_BYTES: f64 = 44.0;
 const NAMED_BYTES: f64 = 17.0;
-/// Bytes of a bucket in the overflow table, and how many times its memory it counts where a
-/// combination is weighed: looking into that table takes longer than both buckets of a key.
+/// Bytes per bucket in the overflow table, and their weight when combinations are chosen. A look-up
+/// in that table takes longer than reading both buckets of a key.
 const OVERFLOW_BYTES: f64 = 48.0;
 const OVERFLOW_WEIGHT: f64 = 32.0;
-/// Of a filter's memory, the part that names take at most; and that tables are charged at most: a
-/// filter of few keys takes more than it is to have.
+/// The maximum shares of a filter's memory: for named combinations; and for tables, as far as they
+/// count. A filter of few keys exceeds its budget.
 const NAMED_PART: f64 = 1.0 / 128.0;
 const TABLES_PART: f64 = 1.0 / 8.0;
-/// The share that the waiting runs of a tree are taken to have of their level.
+/// The assumed share that the waiting runs have of their level.
 const WAITING_SHARE: f64 = 0.02;
-/// Codes no longer than this are decoded by one look.
+/// Codes up to this length are decoded by one look-up.
 const SHORT_CODE_BITS: u32 = 8;
-/// Fewest bits of a bucket: four fingerprints of the least length, and as much as fifteen codes.
+/// The minimum size of a bucket: four fingerprints of minimum length, and room for fifteen codes.
 const BUCKET_BITS_MIN: u32 = BUCKET_SLOTS as u32 * PRINT_BITS_MIN + 4;
 
 /// In the table of first bits: the code is longer.
 const LONG: u16 = u16::MAX;
 
-/// The codes of one length that are longer than the table of first bits.
+/// The codes of one length above that of the table of first bits.
 #[derive(Clone, Copy, Debug)]
 struct LongCodes {
-    /// The first 32 bits of a code of this length are less than this, and not those of a shorter
-    /// one.
+    /// The first 32 bits of a code of this length are below this, and do not begin a shorter code.
     end: u64,
     shift: u32,
-    /// The symbol of code zero, had there been one of this length: wrapping.
+    /// The symbol that code zero of this length would have; may wrap.
     symbol_of_zero: u32,
 }
 
-/// What the codes are made for: filters of about one size share them.
+/// What determines the codes: filters of similar size share them.
 #[derive(Clone, Debug, PartialEq)]
 struct BookKey {
     runs_of_levels: Vec<u8>,
     waiting_runs: u8,
     size_ratio: u32,
-    /// Bits of a bucket and its part of the tables, in sixteenths.
+    /// Bits per bucket, with its part of the tables, in sixteenths.
     bits_of_bucket: u32,
-    /// Buckets, rounded down to a power of the fourth root of two.
+    /// The number of buckets, rounded down to a power of the fourth root of two.
     buckets_log: u32,
 }
 
@@ -101,12 +100,12 @@ impl BookKey {
         (f64::from(self.buckets_log) / 4.0).exp2()
     }
 
-    /// Memory of the filter, in bytes.
+    /// The memory of the filter, in bytes.
     fn budget_bytes(&self) -> f64 {
         self.buckets() * f64::from(self.bits_of_bucket) / 128.0
     }
 
-    /// What all tables take, where frequent combinations have this share of buckets.
+    /// The size of all tables, if frequent combinations have this share of buckets.
     fn tables_bytes(&self, frequent: usize, named: usize, share: f64) -> f64 {
         frequent as f64 * FREQUENT_BYTES
             + named as f64 * NAMED_BYTES
@@ -115,14 +114,14 @@ impl BookKey {
             + size_of::<CodeBook>() as f64
     }
 
-    /// What is left of a bucket's bits beside tables of so many bytes.
+    /// Bits per bucket that are left besides tables of this size.
     fn bucket_bits(&self, tables: f64) -> u32 {
         let tables = tables.min(self.budget_bytes() * TABLES_PART);
         let bits = f64::from(self.bits_of_bucket) / 16.0 - tables * 8.0 / self.buckets();
         (bits as u32).clamp(BUCKET_BITS_MIN, BUCKET_BITS_MAX)
     }
 
-    /// The shares of slots: a level's, dealt to its runs, little of it to those that wait.
+    /// The shares of slots: a level's share, divided among its runs. Waiting runs get little of it.
     fn shares(&self) -> Vec<f64> {
         let runs: Vec<u32> = self.runs_of_levels.iter().map(|&runs| u32::from(runs)).collect();
         let mut shares = slot_shares(f64::from(self.size_ratio), &runs);
@@ -148,27 +147,28 @@ pub(super) struct CodeBook {
     short: [u16; 1 << SHORT_CODE_BITS],
     long: Vec<LongCodes>,
     symbols: Vec<Symbol>,
-    /// Codes of symbols, with zeros behind them to fill 32 bits.
+    /// The codes of symbols, padded with zeros to 32 bits.
     codes: Vec<u32>,
-    /// Code and fingerprints of an empty bucket, and where fingerprints are behind that code.
+    /// Code and fingerprints of an empty bucket, and the positions of the fingerprints.
     blank: u128,
     oldest_shifts: [u8; BUCKET_SLOTS],
-    /// The symbol that begins the codes of combinations that are not frequent.
+    /// The symbol that begins the codes of all combinations that are not frequent.
     escape: usize,
-    /// Bits of a number after that beginning.
+    /// Bits of the number after that code.
     number_bits: u32,
     /// The decoding table: combinations by number.
     named: Vec<Combination>,
     recoding: Recoding,
-    /// How many symbols are frequent combinations, and how likely a bucket has one.
+    /// The number of frequent combinations, and the probability that a bucket has one.
     frequent: (usize, f64),
 }
 
-/// Books that are in use: trees of one plan share theirs.
+/// The books in use: trees with the same plan share theirs.
 static BOOKS: Mutex<Vec<Weak<CodeBook>>> = Mutex::new(Vec::new());
 
 impl CodeBook {
-    /// The book of a plan whose filter has so many buckets, made if it is not shared yet.
+    /// Returns the book of a plan whose filter has `buckets` buckets. Makes it unless it is shared
+    /// already.
     pub(super) fn of_plan(plan: &TreePlan, buckets: usize) -> Arc<CodeBook> {
         let key = BookKey::of_plan(plan, buckets);
         let mut books = BOOKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -206,7 +206,7 @@ impl CodeBook {
         CodeBook::assemble((key, bucket_bits), fitted, others, share, last_slot)
     }
 
-    /// Makes the tables. `named`: the combinations that have a name and are not frequent.
+    /// Builds the tables. `named`: the named combinations that are not frequent.
     fn assemble(
         (key, bucket_bits): (BookKey, u32),
         fitted: Fitted,
@@ -255,7 +255,7 @@ impl CodeBook {
         }
     }
 
-    /// The symbol whose code begins the bucket.
+    /// Returns the symbol whose code begins the bucket.
     #[inline(always)]
     fn symbol(&self, value: impl BucketBits) -> usize {
         let head = value.head(self.bucket_bits);
@@ -271,12 +271,13 @@ impl CodeBook {
         length.symbol_of_zero.wrapping_add(head >> length.shift) as usize
     }
 
-    /// Adds the slots of the fingerprints that begin `print`. False: the bucket has overflowed.
+    /// Adds the slots of the fingerprints that are a prefix of `print`. False: the bucket has
+    /// overflowed.
     ///
-    /// The commonest buckets, all in the last slot, had a path of their own at first: one
-    /// comparison for the four lanes. Which two of five buckets those are cannot be predicted, and
-    /// wrong guesses cost more than the path saved. With 100,000 keys (`examples/chucky_probe`) a
-    /// probe took 58 ns, and 49 ns without that path.
+    /// The most frequent buckets, with all entries in the last slot, once had a path of their own:
+    /// one comparison for all four lanes. They are two of five buckets, which cannot be predicted,
+    /// and mispredictions cost more than the path saved. With 100,000 keys
+    /// (`examples/chucky_probe`) a probe took 58 ns with that path, and 49 ns without.
     #[inline(always)]
     fn symbol_matches<T: Trace>(
         &self,
@@ -295,26 +296,26 @@ impl CodeBook {
         true
     }
 
-    /// The code of a symbol, with zeros behind it to fill the bucket.
+    /// Returns the code of a symbol, padded with zeros to the size of a bucket.
     #[inline(always)]
     fn code(&self, symbol: usize) -> u128 {
         filled(self.codes[symbol], self.bucket_bits)
     }
 
-    /// What a bucket with fingerprints holds. None: it has overflowed.
+    /// Decodes a bucket with fingerprints. None: it has overflowed.
     #[inline(always)]
     fn read(&self, value: impl BucketBits) -> Option<Lanes> {
         let symbol = self.symbol(value);
         (symbol != self.escape).then(|| self.symbols[symbol].read(value))
     }
 
-    /// What a bucket's number says: its slots, if they have a name.
+    /// Returns the slots of an overflowed bucket. None: its combination has no name.
     fn named(&self, value: u128) -> Option<Combination> {
         let number = value & !(u128::MAX << self.number_bits);
         usize::try_from(number).ok().and_then(|number| self.named.get(number)).copied()
     }
 
-    /// How many combinations are frequent, and how likely a bucket has one of them.
+    /// The number of frequent combinations, and the probability that a bucket has one.
     pub(super) fn frequent(&self) -> (usize, f64) {
         self.frequent
     }
@@ -336,7 +337,7 @@ impl CodeBook {
     }
 }
 
-/// A code and zeros behind it, in the place of a bucket's bits.
+/// Moves a code to the top of a bucket's bits, with zeros below.
 #[inline(always)]
 fn filled(code: u32, bucket_bits: u32) -> u128 {
     match bucket_bits.checked_sub(u32::BITS) {
@@ -345,8 +346,8 @@ fn filled(code: u32, bucket_bits: u32) -> u128 {
     }
 }
 
-/// The frequent ones of combinations in the order of their likelihood, for a filter of so many
-/// buckets. Always there: that of an empty bucket.
+/// Returns the frequent ones of combinations, which come most likely first, for a filter of
+/// `buckets` buckets. The combination of an empty bucket is always included.
 fn frequent_of(named: &[(Combination, f64)], last_slot: u8, buckets: f64) -> Vec<Combination> {
     let (mut sum, mut frequent) = (0.0, vec![[last_slot; BUCKET_SLOTS]]);
     for (combination, share) in named {
@@ -367,18 +368,18 @@ fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 
     code_bits(bucket_bits, lengths).expect("the lengths were fitted")
 }
 
-/// Frequent combinations, and fingerprints that fit beside their codes.
+/// Frequent combinations, and fingerprint lengths that fit next to their codes.
 struct Fitted {
     frequent: Vec<Combination>,
-    /// Bits of the fingerprints of each slot.
+    /// Fingerprint bits of each slot.
     print_bits: Vec<u8>,
-    /// The length of the beginning of all other codes.
+    /// The length of the prefix of all other codes.
     escape_bits: u32,
 }
 
 impl Fitted {
-    /// Finds the lengths. If buckets are too small for so many frequent combinations, the less
-    /// likely eighth is dropped, until they fit. The empty combination always fits.
+    /// Finds the lengths. If buckets are too small for so many frequent combinations, the least
+    /// likely eighth is dropped until they fit. The empty combination always fits.
     fn new(
         key: &BookKey,
         bucket_bits: u32,
@@ -386,7 +387,7 @@ impl Fitted {
         level_of: &[u8],
         named: usize,
     ) -> Fitted {
-        // One number more, for those without a name.
+        // One more number, for combinations without a name.
         let number_bits = (named + 1).next_power_of_two().ilog2();
         let escape_bits = bucket_bits.saturating_sub(number_bits).clamp(1, CODE_BITS_MAX);
         let most = (bucket_bits - 1) / BUCKET_SLOTS as u32;
@@ -406,9 +407,9 @@ impl Fitted {
     }
 }
 
-/// The lengths of codes that take what room is left: the binary digits of that room. With them the
-/// weights of a Huffman tree are powers of two that add up to one, and its codes have exactly their
-/// lengths.
+/// Returns the lengths of codes that fill the remaining room: the binary digits of that room. With
+/// them the weights of the Huffman tree are powers of two with sum one, and its codes have exactly
+/// their lengths.
 fn idle_lengths(lengths: &[u32]) -> Vec<u32> {
     let taken: u64 = lengths.iter().map(|bits| CODE_ROOM >> bits).sum();
     let left = CODE_ROOM.checked_sub(taken).expect("the lengths were fitted");
@@ -422,14 +423,14 @@ fn idle_lengths(lengths: &[u32]) -> Vec<u32> {
     coded[lengths.len()..].to_vec()
 }
 
-/// Places in the order of their lengths; of equal ones the first first: it is the likeliest.
+/// Returns indexes in the order of lengths. Equal lengths keep their order, most likely first.
 fn canonical_order(lengths: &[u32]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&nth| lengths[nth]);
     order
 }
 
-/// The symbol of each code that is no longer than the table's index.
+/// Returns a table from first bits to the symbol, for codes that are no longer than its index.
 fn short_table(lengths: &[u32], codes: &[u64]) -> [u16; 1 << SHORT_CODE_BITS] {
     let mut table = [LONG; 1 << SHORT_CODE_BITS];
     for (symbol, (&bits, &code)) in (0u16..).zip(lengths.iter().zip(codes)) {
@@ -440,7 +441,7 @@ fn short_table(lengths: &[u32], codes: &[u64]) -> [u16; 1 << SHORT_CODE_BITS] {
     table
 }
 
-/// The codes that are longer, by length.
+/// Returns the longer codes, by length.
 fn long_codes(lengths: &[u32], codes: &[u64]) -> Vec<LongCodes> {
     let mut long = Vec::new();
     for same in (0..lengths.len()).collect::<Vec<_>>().chunk_by(|&a, &b| lengths[a] == lengths[b]) {
@@ -456,7 +457,7 @@ fn long_codes(lengths: &[u32], codes: &[u64]) -> Vec<LongCodes> {
     long
 }
 
-/// Level ids as combinations: Chucky's way.
+/// Level ids as combinations: Chucky's encoding.
 #[derive(Clone, Debug)]
 pub struct Combinations(Arc<CodeBook>);
 
@@ -490,7 +491,7 @@ impl BucketCodec for Combinations {
     #[inline(always)]
     fn decode(&self, value: u128) -> Decoded {
         let value = value ^ self.0.blank;
-        // Shifts of a word are one instruction each.
+        // Shifts of a single word take one instruction each.
         let whole = match self.0.bucket_bits {
             ..=u64::BITS => self.0.read(value as u64),
             _ => self.0.read(value),

@@ -1,20 +1,19 @@
-//! Combinations of the level ids of a bucket: their numbers, and which are likely.
+//! Combinations of the level ids in a bucket: their ranks and their probabilities.
 //! ```text
-//! slots of a bucket  3 0 3 1  --sorted-->  0 1 3 3   one combination, in whatever order
+//! slots of a bucket  3 0 3 1  --sorted-->  0 1 3 3   one combination for any order
 //! rank               C(0,1) + C(1+1,2) + C(3+2,3) + C(3+3,4)
 //! ```
-//! Invariant: ranks are dense: the combinations of A slots have the numbers below C(A+3, 4), each
-//! once.
+//! Invariant: ranks are dense: the combinations of A slots have exactly the ranks below C(A+3, 4).
 
 use super::model::combination_share;
 
-/// Entries of a bucket.
+/// Entries per bucket.
 pub(super) const BUCKET_SLOTS: usize = 4;
 
-/// The slots of a bucket's entries. Invariant of a combination: ascending.
+/// The slots of a bucket's entries. Invariant: they ascend.
 pub(super) type Combination = [u8; BUCKET_SLOTS];
 
-/// The number of a combination in the combinatorial number system.
+/// Returns the rank of a combination in the combinatorial number system.
 #[inline]
 pub(super) fn rank(combination: Combination) -> u32 {
     let [a, b, c, d] = combination.map(u64::from);
@@ -25,7 +24,7 @@ pub(super) fn rank(combination: Combination) -> u32 {
     (a + pairs + triples + fours) as u32
 }
 
-/// How many combinations so many slots have.
+/// The number of combinations of `slots` slots.
 pub(super) fn combinations(slots: usize) -> usize {
     slots * (slots + 1) * (slots + 2) * (slots + 3) / 24
 }
@@ -48,11 +47,11 @@ pub(super) fn multisets(slots: usize, size: usize, each: &mut dyn FnMut(&[u8])) 
     extend(slots, &mut Vec::with_capacity(size), size, each);
 }
 
-/// The most likely combinations, likeliest first, at most `count_max` of them, with how likely they
-/// are.
+/// Returns the most likely combinations with their probabilities, most likely first, at most
+/// `count_max` of them.
 ///
-/// There may be far more combinations than can be looked at: those above a threshold are collected,
-/// for ever lower thresholds, until there are enough.
+/// There may be too many combinations to enumerate. So those above a threshold are collected, with
+/// ever lower thresholds, until there are enough.
 pub(super) fn likeliest(shares: &[f64], count_max: usize) -> Vec<(Combination, f64)> {
     let mut found = Vec::new();
     if combinations(shares.len()) <= count_max {
@@ -74,10 +73,10 @@ pub(super) fn likeliest(shares: &[f64], count_max: usize) -> Vec<(Combination, f
     found
 }
 
-/// Collects combinations that are likelier than a threshold.
+/// Collects combinations with a probability above a threshold.
 struct Search<'a> {
     shares: &'a [f64],
-    /// Slots, the largest share first: the search ends where the shares get too small.
+    /// The slots, largest share first: the search ends where shares get too small.
     order: Vec<u8>,
     threshold: f64,
     found_max: usize,
@@ -92,8 +91,8 @@ impl<'a> Search<'a> {
         Search { shares, order, threshold: 1.0, found_max, found: Vec::new() }
     }
 
-    /// Adds the combinations that begin with `list` and go on with slots from place `from` of the
-    /// order.
+    /// Adds the combinations that begin with `list` and continue with slots from place `from` of
+    /// the order.
     fn extend(&mut self, list: &mut Vec<u8>, from: usize, product: f64) {
         const ORDERS_MAX: f64 = 24.0;
         let left = BUCKET_SLOTS - list.len();

@@ -1,20 +1,20 @@
-//! The filter: each key's fingerprint in one of two buckets, with the slot of the run that has the
-//! key.
+//! The cuckoo filter: each key's fingerprint is in one of two buckets, with the slot of the key's
+//! run.
 //! ```text
-//! key ──> two buckets ──> lanes with the beginning of its print ──> slots
-//!              │ └─ overflowed: its prints are in the overflow table
-//!              └─── full: the table of entries without a place may have more of it
-//! insert       a free lane, or another entry goes to its other bucket, or no place
+//! key ──> two buckets ──> lanes with a prefix of its print ──> slots
+//!              │ └─ overflowed: its fingerprints are in the overflow table
+//!              └─── full: more of its entries may be in the table of unplaced entries
+//! insert       into an empty lane; or another entry moves to its other bucket; or unplaced
 //! ```
-//! Entries are (slot, print); the slot tells how long the print is. A removed key takes away any
-//! entry that equals its own, in either bucket. That is right. The other entry has the same slot
-//! and the same print, whose first bits tell the other bucket. It is thus in the same two buckets,
-//! and cannot be told from the removed key's. There are as many equal entries as there are such
-//! keys, before and after, and one that is left answers for each that is left. (Two prints of
-//! different lengths are in different slots, and are never taken for each other.)
+//! Entries are (slot, fingerprint); the slot determines the fingerprint's length. Removing a key
+//! removes any equal entry in either bucket, which is correct. The other entry has the same slot
+//! and fingerprint, whose first bits determine the other bucket. So it is in the same two buckets
+//! and indistinguishable. There are always as many equal entries as such keys, and any remaining
+//! entry answers for any remaining key. (Fingerprints of different lengths are in different slots
+//! and never confused.)
 //!
-//! Invariant: each key and slot that was noted has an entry. It is in a bucket of the key, or in
-//! the list of entries without a place, beside a full bucket of the key.
+//! Invariant: each noted key and slot has an entry. It is in a bucket of the key, or in the list of
+//! unplaced entries of a full bucket of the key.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,29 +32,29 @@ use super::pages::Pages;
 use super::place::{BucketPair, Geometry};
 use super::symbol::PRINT_BITS;
 
-/// Entries that are moved for a new one, before one of them is left without a place.
+/// The maximum number of moves for a new entry, before one entry stays unplaced.
 const MOVES_MAX: u64 = 500;
-/// As above, in a filter that is fuller than it was made for: a place is rarely found there. Merges
-/// that are late leave it so, and hundreds of moves for each key would make them later.
+/// The same in a filter that is fuller than planned, where a place is rarely found. This happens
+/// when merges are late, and hundreds of moves per key would delay them further.
 const MOVES_MAX_OVERFULL: u64 = 16;
 
-/// Keys whose buckets are asked for together.
+/// The number of keys whose buckets are prefetched together.
 const KEYS_AHEAD: usize = 16;
-/// Keys that are sorted by their buckets together, at most.
+/// The maximum number of keys that are sorted by bucket together.
 const KEYS_GROUPED_MAX: usize = 1 << 16;
 
-/// What a filter keeps by bucket number, shared until it changes.
+/// Data by bucket number, shared until it changes.
 type Table<V> = Arc<HashMap<u32, V, QuickHash>>;
 
-/// A cuckoo filter of the keys of all runs of a tree, that knows the run of each.
+/// A cuckoo filter of the keys of all runs of a tree, which knows the run of each key.
 #[derive(Clone, Debug)]
 pub struct Cuckoo<C> {
     codec: C,
     geometry: Geometry,
     pub(super) pages: Pages,
-    /// The entries of buckets whose combination leaves them no bits.
+    /// The entries of buckets whose combination leaves no bits for them.
     overflow: Table<Lanes>,
-    /// Entries that found no place, by a bucket of theirs that is full.
+    /// Entries without a place, by a full bucket of theirs.
     unplaced: Table<Vec<Entry>>,
     unplaced_entries: u64,
     entries: u64,
@@ -62,7 +62,7 @@ pub struct Cuckoo<C> {
 }
 
 impl<C: BucketCodec> Cuckoo<C> {
-    /// A filter of no keys. Requires: a plan of 1 to 256 slots.
+    /// A filter without keys. Requires: a plan of 1 to 256 slots.
     pub(super) fn of_plan(plan: &TreePlan) -> Self {
         assert!((1..=256).contains(&plan.slots()), "{} slots", plan.slots());
         let geometry = Geometry::new(plan.entries);
@@ -80,12 +80,12 @@ impl<C: BucketCodec> Cuckoo<C> {
         }
     }
 
-    /// The hash by which a key is noted: the filter can be made again from these alone.
+    /// Returns the hash by which a key is noted. These hashes suffice to rebuild the filter.
     pub fn key_hash(key: &[u8]) -> u64 {
         hash_key(key, HashUse::Chucky)
     }
 
-    /// As [`RunLocator::candidates`] for one key, by its hash.
+    /// Same as [`RunLocator::candidates`], for the key with this hash.
     #[inline]
     pub fn candidates_hash<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) {
         let (found, seen) = (&mut *slots, &mut *trace);
@@ -98,8 +98,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         }
     }
 
-    /// One question: both buckets of a key. The memory of both is asked for before either is waited
-    /// for.
+    /// Looks up a key in both buckets, which are prefetched before either is read.
     #[inline(always)]
     fn probe<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) -> BucketPair {
         let place = self.geometry.place(hash);
@@ -165,12 +164,12 @@ impl<C: BucketCodec> Cuckoo<C> {
         }
     }
 
-    /// What a key has in a slot.
+    /// Returns the entry of a key in a slot.
     fn entry(&self, place: &BucketPair, slot: u8) -> Entry {
         Entry { slot, print: place.print >> (PRINT_BITS - self.codec.print_bits(slot)) }
     }
 
-    /// What a bucket holds, and whether the overflow table has it.
+    /// Returns the contents of a bucket, and whether they are in the overflow table.
     #[inline(always)]
     pub(super) fn held(&self, bucket: u32) -> Held {
         match self.codec.decode(self.pages.read(bucket, &mut Untraced)) {
@@ -188,7 +187,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         Lanes { slots: named.unwrap_or(lanes.slots), prints: lanes.prints }
     }
 
-    /// Writes what a bucket now holds.
+    /// Writes the contents of a bucket.
     #[inline(always)]
     pub(super) fn set_held(&mut self, bucket: u32, held: &Held) {
         let sorted = held.lanes.sorted();
@@ -209,8 +208,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         };
     }
 
-    /// The buckets of some keys, by hash and number, are asked for before the first of them is
-    /// waited for.
+    /// Notes some keys, given by hash and index. All of their buckets are prefetched first.
     fn note_some(&mut self, some: &[(u64, usize)], of: &dyn Fn(usize) -> Move) {
         let mut places = [BucketPair::default(); KEYS_AHEAD];
         for (place, (hash, _)) in places.iter_mut().zip(some) {
@@ -241,7 +239,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         }
     }
 
-    /// Notes a key of the oldest run, by its hash. Requires: no other run's was noted yet.
+    /// Notes a key of the oldest run by its hash. Requires: no key of another run was noted yet.
     pub(super) fn note_oldest(&mut self, hash: u64) {
         let place = self.geometry.place(hash);
         let entry = self.entry(&place, self.codec.last_slot());
@@ -251,7 +249,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         }
     }
 
-    /// Puts a new entry where it finds a place; there is always one.
+    /// Inserts a new entry. It never fails: an entry may stay unplaced.
     fn insert<B: Bucket<C>>(&mut self, place: &BucketPair, entry: Entry) {
         self.entries += 1;
         if self.put::<B>(place.first, entry) || self.put::<B>(place.second, entry) {
@@ -263,7 +261,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         self.make_way::<B>(place, entry);
     }
 
-    /// Puts an entry into a free lane. False: there is none.
+    /// Puts an entry into an empty lane. False: there is none.
     fn put<B: Bucket<C>>(&mut self, bucket: u32, entry: Entry) -> bool {
         let mut held = B::take(self, bucket);
         let Some(lane) = held.vacancy(self.codec.last_slot()) else { return false };
@@ -272,8 +270,8 @@ impl<C: BucketCodec> Cuckoo<C> {
         true
     }
 
-    /// Whether whatever leaves one of the two buckets could only go to the other, as with many
-    /// versions of one key.
+    /// Whether every entry of both buckets could only move between these two, as with many versions
+    /// of one key.
     fn is_closed<B: Bucket<C>>(&self, place: &BucketPair) -> bool {
         let leads = |from: u32, to: u32| {
             let held = B::take(self, from);
@@ -286,8 +284,8 @@ impl<C: BucketCodec> Cuckoo<C> {
         self.geometry.other(bucket, entry.print, self.codec.print_bits(entry.slot))
     }
 
-    /// Puts the entry in the place of another one, and that one into its other bucket, and so on.
-    /// Requires: both buckets are full.
+    /// Replaces another entry, which moves to its other bucket, and so on. Requires: both buckets
+    /// are full.
     fn make_way<B: Bucket<C>>(&mut self, place: &BucketPair, mut entry: Entry) {
         let mut bucket = place.second;
         let seed = scattered(self.entries);
@@ -307,13 +305,13 @@ impl<C: BucketCodec> Cuckoo<C> {
         self.leave_unplaced(bucket, entry);
     }
 
-    /// Lists an entry for a bucket of its. Requires: that bucket is full.
+    /// Lists an entry as unplaced for one of its buckets. Requires: that bucket is full.
     fn leave_unplaced(&mut self, bucket: u32, entry: Entry) {
         Arc::make_mut(&mut self.unplaced).entry(bucket).or_default().push(entry);
         self.unplaced_entries += 1;
     }
 
-    /// Replaces an entry by another one of the same key, or by nothing. False: there is no such
+    /// Replaces an entry by another one of the same key, or removes it. False: there is no such
     /// entry.
     fn replace(&mut self, place: &BucketPair, old: Entry, new: Option<Entry>) -> bool {
         for bucket in [place.first, place.second] {
@@ -332,7 +330,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         self.unplaced_entries > 0 && self.replace_unplaced(place, old, new)
     }
 
-    /// Takes an entry out of a bucket; one that is listed for the bucket has a place then.
+    /// Removes an entry from a bucket. An unplaced entry of the bucket takes its place.
     fn vacate(&mut self, bucket: u32, lanes: &mut Lanes, lane: usize) {
         self.entries -= 1;
         match self.take_unplaced(bucket) {
@@ -348,7 +346,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         self.edit_unplaced(bucket, |list| list.pop())
     }
 
-    /// Changes a list, and takes it away when it is empty.
+    /// Changes a list of unplaced entries, and removes it once it is empty.
     fn edit_unplaced<R>(&mut self, bucket: u32, edit: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
         let table = Arc::make_mut(&mut self.unplaced);
         let list = table.entry(bucket).or_default();
@@ -380,19 +378,19 @@ impl<C: BucketCodec> Cuckoo<C> {
         false
     }
 
-    /// The way in which buckets are written.
+    /// The encoding of buckets.
     pub(super) fn codec(&self) -> &C {
         &self.codec
     }
 
-    /// Entries that found no place, and buckets that overflowed.
+    /// The number of unplaced entries, and of overflowed buckets.
     pub(super) fn misplaced(&self) -> (u64, usize) {
         (self.unplaced_entries, self.overflow.len())
     }
 }
 
 impl<C: BucketCodec> RunLocator for Cuckoo<C> {
-    /// See [`Cuckoo::note_hash`], also for what it requires.
+    /// See [`Cuckoo::note_hash`], also for its requirements.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
         self.note_hash(Self::key_hash(key), from, to);
     }
@@ -402,8 +400,8 @@ impl<C: BucketCodec> RunLocator for Cuckoo<C> {
         self.note_at(&place, (from, to));
     }
 
-    /// Keys of neighbouring buckets are noted one after the other: the page is near, which was
-    /// perhaps just copied. The moves of one key stay in their order.
+    /// Notes keys of neighbouring buckets consecutively, as the first one may have copied the page.
+    /// The moves of one key keep their order.
     fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
         for first in (0..keys.len()).step_by(KEYS_GROUPED_MAX) {
             let nths = first..keys.len().min(first + KEYS_GROUPED_MAX);
@@ -414,7 +412,7 @@ impl<C: BucketCodec> RunLocator for Cuckoo<C> {
         }
     }
 
-    /// A range of more than one key may be anywhere.
+    /// A range of more than one key may be in any run.
     #[inline]
     fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T) {
         let range = query.range();

@@ -1,9 +1,9 @@
-//! A quick hash for maps whose keys are numbers, and what such a map weighs.
+//! A fast hash for maps with numbers as keys, and the size of such maps.
 //! ```text
 //! number ──> remix ──> 64 bits
 //! ```
-//! Keys are numbers of buckets and of combinations, which no caller chooses freely. Invariant:
-//! equal numbers, equal hashes.
+//! The keys are bucket numbers and combinations, which no caller can choose freely. Invariant:
+//! equal numbers have equal hashes.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,7 +13,7 @@ use trommel_filters::hash::remix;
 /// For `HashMap<u32, _, QuickHash>`.
 pub(super) type QuickHash = BuildHasherDefault<QuickHasher>;
 
-/// One number's hash.
+/// The hash of one number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct QuickHasher(u64);
 
@@ -33,8 +33,8 @@ impl Hasher for QuickHasher {
     }
 }
 
-/// What a map's table takes: an entry and a byte of control for each place, and an eighth of the
-/// places are free.
+/// Estimates the size of a map's table: an entry and a control byte per place, with one free place
+/// in eight.
 pub(super) fn map_bytes<V>(map: &HashMap<u32, V, QuickHash>) -> usize {
     let places = if map.capacity() == 0 { 0 } else { (map.capacity() * 8).div_ceil(7) };
     places * (size_of::<(u32, V)>() + 1)

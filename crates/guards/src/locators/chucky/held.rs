@@ -1,12 +1,12 @@
-//! A bucket, taken out of the filter to be changed.
+//! A bucket taken out of the filter to be changed.
 //! ```text
 //! Held         read: decoded     lanes of any slots           written: sorted, encoded
-//! OldestHeld   read: as it is    bits, lanes by their shifts  written: as it is
+//! OldestHeld   read: raw bits    lanes at fixed shifts        written: raw bits
 //! ```
-//! While a filter is made of the oldest run alone, its buckets have one code, which is zeros. Then
-//! nothing is decoded or encoded.
+//! While a filter is built from the oldest run only, all buckets have the same code, which is
+//! zeros. So nothing needs to be decoded or encoded.
 //!
-//! Invariant: `OldestHeld` is only for filters whose entries are all in the last slot.
+//! Invariant: `OldestHeld` is used only for filters whose entries are all in the last slot.
 
 use trommel_filters::Untraced;
 
@@ -14,22 +14,22 @@ use super::bucket::{BUCKET_SLOTS, BucketCodec, Entry, Lanes};
 use super::cuckoo::Cuckoo;
 use super::symbol::BucketBits;
 
-/// The bucket of a filter while entries come and go.
+/// A bucket during insertions and removals.
 pub(super) trait Bucket<C>: Sized {
     fn take(filter: &Cuckoo<C>, bucket: u32) -> Self;
 
-    /// Writes what it holds now.
+    /// Writes its contents back.
     fn put_back(&self, filter: &mut Cuckoo<C>, bucket: u32);
 
     fn get(&self, lane: usize) -> Entry;
 
     fn set(&mut self, lane: usize, entry: Entry);
 
-    /// A lane that holds nothing.
+    /// Returns an empty lane. None: the bucket is full.
     fn vacancy(&self, last_slot: u8) -> Option<usize>;
 }
 
-/// What a bucket holds, and whether the overflow table has its fingerprints.
+/// The contents of a bucket, and whether its fingerprints are in the overflow table.
 pub(super) struct Held {
     pub(super) lanes: Lanes,
     pub(super) overflowed: bool,

@@ -1,35 +1,37 @@
-//! How long fingerprints are: longer in older levels, as long as codes and fingerprints fit into
+//! Chooses fingerprint lengths: longer in older levels, as long as codes and fingerprints fit into
 //! buckets.
 //! ```text
 //! B bits     | code of the combination | fingerprint | fingerprint | fingerprint | fingerprint |
-//! common     | 0000                    | nine bits of each: all in the last level                |
+//! frequent   | 0000                    | nine bits of each: all in the last level                |
 //! rare       | 1101 0110 11            | 7           | 7           | 8           | 9           |
 //! ```
 //! Malleable fingerprinting (Algorithm 1) climbs: it lengthens the last level's fingerprints first,
-//! which most entries have. That makes fingerprints long on average, which is not the same as few
-//! false positives. A second climb therefore adds one bit at a time, where it saves most false
-//! positives for its room. The better result of the two is taken. Fluid alignment coding (Equation
-//! 15) says when to stop. Each frequent combination has a code of exactly the bits that its
-//! fingerprints leave, if all such codes can be told apart (Kraft and McMillan).
+//! which most entries have. This makes fingerprints long on average, which does not minimize false
+//! positives. So a second climb adds one bit at a time, where it saves most false positives for its
+//! room. The better of both results is taken.
 //!
-//! Invariant: lengths never shrink from a level to the next one.
+//! Fluid alignment coding (Equation 15) determines when to stop. Each frequent combination has a
+//! code of exactly the bits that its fingerprints leave, if such codes are uniquely decodable
+//! (Kraft and McMillan).
+//!
+//! Invariant: lengths never decrease from a level to the next older one.
 
 use std::collections::BTreeMap;
 
 use super::combinations::{BUCKET_SLOTS, Combination};
 
-/// The longest code of a combination; combinations that would have longer ones leave bits unused.
+/// The maximum code length of a combination; longer room stays unused.
 pub(super) const CODE_BITS_MAX: u32 = 30;
 
 /// The room for codes, in units of the longest code.
 pub(super) const CODE_ROOM: u64 = 1 << CODE_BITS_MAX;
 
-/// Where climbing bit by bit would take more looks at groups of combinations, it is left.
+/// The limit of work for the climb bit by bit; beyond it, it is skipped.
 const GAIN_WORK_MAX: usize = 50_000_000;
 
-/// Algorithm 1: the lengths of the levels' fingerprints, newest level first, from `least` to `most`
-/// bits. `fits` says whether buckets can hold them; if not even the least lengths do, they are the
-/// answer all the same.
+/// Algorithm 1: returns the fingerprint lengths of levels, newest first, from `least` to `most`
+/// bits. `fits`: whether lengths fit into buckets; if even the minimum lengths do not, they are
+/// returned anyway.
 pub(super) fn climb(
     levels: usize,
     least: u32,
@@ -51,9 +53,9 @@ pub(super) fn climb(
     lengths
 }
 
-/// Of the lengths that two searches find, those that promise fewer false positives. The searches:
-/// Algorithm 1, and bit by bit where a bit saves most for its room. `shares`: of the levels. None:
-/// not even fingerprints of `least` bits fit.
+/// Returns the lengths with fewer expected false positives from two searches: Algorithm 1, and the
+/// climb bit by bit. `shares`: those of the levels. None: even fingerprints of `least` bits do not
+/// fit.
 pub(super) fn fittest(
     frequent: &Frequent,
     shares: &[f64],
@@ -72,7 +74,7 @@ pub(super) fn fittest(
     Some(if better { by_gain } else { by_level })
 }
 
-/// How often an entry's fingerprint is that of another key.
+/// The probability that an entry's fingerprint equals that of another key.
 fn expected_rate(shares: &[f64], lengths: &[u32]) -> f64 {
     shares.iter().zip(lengths).map(|(share, &bits)| share * (-f64::from(bits)).exp2()).sum()
 }
@@ -106,8 +108,8 @@ fn climb_by_gain(
     }
 }
 
-/// The frequent combinations by the levels of their slots: all that matters for the room that they
-/// need.
+/// The frequent combinations, grouped by the levels of their slots, which determine the room that
+/// they need.
 pub(super) struct Frequent {
     bucket_bits: u32,
     by_levels: BTreeMap<[u8; BUCKET_SLOTS], u64>,
@@ -128,8 +130,8 @@ impl Frequent {
         Frequent { bucket_bits, by_levels }
     }
 
-    /// The room that their codes need with fingerprints of these lengths. None: fingerprints alone
-    /// are too long.
+    /// Returns the room that their codes need with fingerprints of these lengths. None: the
+    /// fingerprints alone are too long.
     pub(super) fn room(&self, lengths: &[u32]) -> Option<u64> {
         let mut room = 0u64;
         for (levels, count) in &self.by_levels {
@@ -141,8 +143,8 @@ impl Frequent {
     }
 }
 
-/// The length of the code of a combination whose fingerprints have these lengths: what they leave
-/// of the bucket. None: nothing.
+/// Returns the code length of a combination with these fingerprint lengths: the rest of the bucket.
+/// None: nothing is left.
 pub(super) fn code_bits(bucket_bits: u32, lengths: [u32; BUCKET_SLOTS]) -> Option<u32> {
     let left = bucket_bits.checked_sub(lengths.iter().sum())?;
     (left > 0).then_some(left.min(CODE_BITS_MAX))
@@ -163,8 +165,8 @@ mod tests {
 
     #[test]
     fn the_better_climb_is_taken() {
-        // Four runs in each of five levels, and one in the last; 16 bits an entry. Algorithm 1
-        // leaves the newer levels short.
+        // Four runs in each of five levels, and one in the last; 16 bits per entry. Algorithm 1
+        // leaves newer levels short.
         let shares = super::super::model::level_shares(5.0, 6);
         let slots = super::super::model::slot_shares(5.0, &[4, 4, 4, 4, 4, 1]);
         let level_of: Vec<u8> = (0..21).map(|slot| slot / 4).collect();
@@ -185,7 +187,7 @@ mod tests {
         // Two levels: slots 0 and 1, and slot 2. Buckets of 16 bits.
         let combinations = [[2, 2, 2, 2], [0, 2, 2, 2], [1, 2, 2, 2]];
         let frequent = Frequent::new(16, combinations.iter(), &[0, 0, 1]);
-        // Codes of 4 bits, and twice 5.
+        // One code of 4 bits, and two of 5.
         assert_eq!(frequent.room(&[2, 3]), Some((CODE_ROOM >> 4) + 2 * (CODE_ROOM >> 5)));
         assert_eq!(frequent.room(&[3, 4]), None);
         assert_eq!(code_bits(40, [9; 4]), Some(4));

@@ -1,17 +1,17 @@
-//! Chucky: one cuckoo filter for all runs of a tree, with short codes for where each key is.
+//! Chucky: one cuckoo filter for all runs of a tree, with short codes for each key's run.
 //! ```text
 //! key ──> two buckets ─── code ─────> slots of its entries   codebook: Huffman, of combinations
 //!                     └── prints ───> which of them match    longer in older levels
 //! ```
 //! (Dayan, Twitto: "Chucky: A Succinct Cuckoo Filter for LSM-Tree", SIGMOD 2021.) `ChuckyPlain` is
-//! the same filter with whole numbers for the slots, as SlimDB has it.
+//! the same filter with whole numbers for slots, as in SlimDB.
 //!
-//! * [`model`]: what theory says. [`combinations`], [`lengths`]: the parts of a code
-//! * [`codebook`], [`symbol`], [`recoding`]: how Chucky writes buckets
-//! * [`plain`]: how SlimDB writes them; [`bucket`]: the seam
+//! * [`model`]: the theory. [`combinations`], [`lengths`]: the parts of a code
+//! * [`codebook`], [`symbol`], [`recoding`]: Chucky's encoding of buckets
+//! * [`plain`]: SlimDB's encoding; [`bucket`]: the interface of both
 //! * [`place`], [`pages`], [`held`], [`cuckoo`]: the filter
 //!
-//! Invariant: a key that was noted in a slot, and not away, has an entry with that slot: see
+//! Invariant: a key that was noted in a slot, and not away since, has an entry with that slot: see
 //! [`cuckoo`].
 
 mod alignment;
@@ -39,11 +39,12 @@ use bucket::{BUCKET_SLOTS, BucketCodec};
 use trommel_filters::hash::grouped;
 use trommel_filters::{AnyRunLocatorBuilder, RunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan};
 
-/// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; points alone.
+/// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; answers points
+/// only.
 pub const CHUCKY: &dyn RunLocatorKind =
     &CuckooKind { name: "chucky", builder: |plan| Box::new(ChuckyBuilder::new(plan)) };
 
-/// `chucky-plain`: the same with numbers of runs as they are.
+/// `chucky-plain`: the same filter with uncompressed run numbers.
 pub const CHUCKY_PLAIN: &dyn RunLocatorKind =
     &CuckooKind { name: "chucky-plain", builder: |plan| Box::new(ChuckyPlainBuilder::new(plan)) };
 
@@ -73,43 +74,43 @@ impl RunLocatorKind for CuckooKind {
 /// Chucky.
 pub type Chucky = Cuckoo<codebook::Combinations>;
 
-/// The same filter with level ids as whole numbers.
+/// The cuckoo filter with uncompressed level ids.
 pub type ChuckyPlain = Cuckoo<plain::Integers>;
 
-/// Makes a [`Chucky`].
+/// Builds a [`Chucky`].
 pub type ChuckyBuilder = CuckooBuilder<codebook::Combinations>;
 
-/// Makes a [`ChuckyPlain`].
+/// Builds a [`ChuckyPlain`].
 pub type ChuckyPlainBuilder = CuckooBuilder<plain::Integers>;
 
-/// What a filter looks like inside.
+/// Statistics of a filter's structure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChuckyShape {
-    /// Combinations of a bucket's slots that leave room for fingerprints.
+    /// The number of combinations whose buckets have room for fingerprints.
     pub frequent_combinations: usize,
-    /// How likely a bucket has one of these when all runs are full.
+    /// The probability that a bucket has one of these when all runs are full.
     pub frequent_share: f64,
-    /// Buckets whose fingerprints are in the overflow table.
+    /// The number of buckets whose fingerprints are in the overflow table.
     pub overflowed_buckets: usize,
-    /// Entries that found no place.
+    /// The number of entries without a place in their buckets.
     pub unplaced_entries: u64,
 }
 
-/// The tables beside a filter that codes need, which all filters of one plan share (Figure 12).
+/// The sizes of the code tables, which all filters of one plan share (Figure 12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChuckyTables {
-    /// Combinations with a Huffman code.
+    /// The number of combinations with a Huffman code.
     pub frequent_combinations: usize,
-    /// Bytes of the Huffman codes, and of what they are decoded to.
+    /// The Huffman codes and their decoded form, in bytes.
     pub huffman_bytes: usize,
-    /// Bytes of the decoding table: combinations by number.
+    /// The decoding table, combinations by number, in bytes.
     pub decoding_bytes: usize,
-    /// Bytes of the recoding table.
+    /// The recoding table, in bytes.
     pub recoding_bytes: usize,
 }
 
 impl ChuckyTables {
-    /// Those of a plan: the larger its filter, the more combinations are worth a code.
+    /// Returns the tables of a plan. The larger its filter, the more combinations are worth a code.
     pub fn of(plan: &TreePlan) -> Self {
         let buckets = place::Geometry::new(plan.entries).buckets();
         codebook::CodeBook::of_plan(plan, buckets).tables()
@@ -117,29 +118,28 @@ impl ChuckyTables {
 }
 
 impl Chucky {
-    /// What it looks like inside.
+    /// Returns statistics of its structure.
     pub fn shape(&self) -> ChuckyShape {
         let (frequent_combinations, frequent_share) = self.codec().book().frequent();
         let (unplaced_entries, overflowed_buckets) = self.misplaced();
         ChuckyShape { frequent_combinations, frequent_share, overflowed_buckets, unplaced_entries }
     }
 
-    /// M: bits of an entry, what the plan gives without tables and free places.
+    /// M: bits per entry, that is the plan's memory without tables and empty places.
     pub fn entry_bits(&self) -> f64 {
         f64::from(self.codec().bucket_bits()) / BUCKET_SLOTS as f64
     }
 
-    /// Bits of the fingerprints in a slot. Requires: a slot of the plan.
+    /// Fingerprint bits in a slot. Requires: a slot of the plan.
     pub fn print_bits(&self, slot: RunSlot) -> u32 {
         self.codec().print_bits(slot.0)
     }
 }
 
-/// Hashes that wait until they are noted together, those of neighbouring buckets one after the
-/// other.
+/// The number of hashes that are collected before they are noted together, by neighbouring buckets.
 const PENDING_MAX: usize = 1 << 18;
 
-/// Makes a filter from the keys of the oldest run, or from their hashes.
+/// Builds a filter from the keys of the oldest run, or from their hashes.
 #[derive(Clone, Debug)]
 pub struct CuckooBuilder<C> {
     filter: Cuckoo<C>,

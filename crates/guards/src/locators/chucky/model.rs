@@ -1,12 +1,11 @@
-//! What theory says of level ids: how likely they are, how short they can be, and what rate of
-//! false positives follows.
+//! The theory of level ids: their probabilities, their minimum lengths, and the resulting false
+//! positive rates.
 //! ```text
 //! level        1          2             L
 //! runs         K          K             Z
 //! share        (T-1)/T^L  (T-1)/T^(L-1) (T-1)/T       of the entries, all runs full
 //! ```
-//! Pure functions; the numbers of equations are those of "Chucky" (SIGMOD 2021). Bits are per level
-//! id.
+//! Pure functions; equation numbers are those of "Chucky" (SIGMOD 2021). Bits are per level id.
 //!
 //! Invariant: shares add up to one.
 
@@ -17,17 +16,17 @@ use super::combinations::multisets;
 /// A tree whose levels are all full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelModel {
-    /// T: how many times more a level holds than the one before.
+    /// T: each level holds this many times more than the previous one.
     pub size_ratio: u32,
-    /// L: how many levels there are.
+    /// L: the number of levels.
     pub levels: u32,
-    /// K: runs of each level but the last.
+    /// K: runs per level except the last.
     pub runs: u32,
-    /// Z: runs of the last level.
+    /// Z: runs in the last level.
     pub last_runs: u32,
 }
 
-/// Shares of levels, the newest first: geometric, and one together (Equation 7).
+/// The shares of levels, newest first: a geometric series with sum one (Equation 7).
 pub(super) fn level_shares(size_ratio: f64, levels: usize) -> Vec<f64> {
     let weights = (0..levels).rev().map(|above| size_ratio.powi(-(above as i32)));
     let weights: Vec<f64> = weights.collect();
@@ -35,7 +34,7 @@ pub(super) fn level_shares(size_ratio: f64, levels: usize) -> Vec<f64> {
     weights.into_iter().map(|weight| weight / sum).collect()
 }
 
-/// Shares of runs: a level's, dealt evenly to its runs (Equation 8).
+/// The shares of runs: a level's share, divided evenly among its runs (Equation 8).
 pub(super) fn slot_shares(size_ratio: f64, runs_of_levels: &[u32]) -> Vec<f64> {
     let shares = level_shares(size_ratio, runs_of_levels.len());
     let of_level = |(share, &runs): (f64, &u32)| {
@@ -53,8 +52,8 @@ fn factorial(number: usize) -> f64 {
     (1..=number).map(|factor| factor as f64).product()
 }
 
-/// How likely a bucket has this combination: multinomial (Equation 12). `combination`: its slots,
-/// in ascending order.
+/// The probability that a bucket has this combination: multinomial (Equation 12). `combination`:
+/// its slots in ascending order.
 pub(super) fn combination_share(shares: &[f64], combination: &[u8]) -> f64 {
     let mut share = factorial(combination.len());
     for same in combination.chunk_by(|a, b| a == b) {
@@ -63,14 +62,14 @@ pub(super) fn combination_share(shares: &[f64], combination: &[u8]) -> f64 {
     share
 }
 
-/// What a code needs on average.
+/// The mean length of Huffman codes.
 fn mean_length(shares: &[f64]) -> f64 {
     let lengths = code_lengths(shares);
     shares.iter().zip(lengths).map(|(share, length)| share * f64::from(length)).sum()
 }
 
 impl LevelModel {
-    /// Runs of each level, newest level first.
+    /// The number of runs in each level, newest level first.
     pub fn runs_of_levels(&self) -> Vec<u32> {
         let levels = self.levels.max(1) as usize;
         let mut runs = vec![self.runs.max(1); levels];
@@ -78,7 +77,7 @@ impl LevelModel {
         runs
     }
 
-    /// A: how many runs there are (Equation 1).
+    /// A: the number of runs (Equation 1).
     pub fn slots(&self) -> usize {
         self.runs_of_levels().iter().map(|&runs| runs as usize).sum()
     }
@@ -98,7 +97,7 @@ impl LevelModel {
         entropy_of(&self.slot_shares())
     }
 
-    /// K^(1/T) · Z^((T-1)/T), the part of the equations that the numbers of runs make.
+    /// K^(1/T) · Z^((T-1)/T), the factor in the equations that depends on the numbers of runs.
     fn runs_factor(&self) -> f64 {
         let ratio = f64::from(self.size_ratio);
         let (runs, last_runs) = (f64::from(self.runs), f64::from(self.last_runs));
@@ -111,7 +110,7 @@ impl LevelModel {
         ratio.powf(ratio / (ratio - 1.0)) / (ratio - 1.0)
     }
 
-    /// The entropy of a level id where there are infinitely many levels (Equation 9, closed).
+    /// The entropy of a level id with infinitely many levels (Equation 9, closed form).
     pub fn entropy_limit(&self) -> f64 {
         (self.runs_factor() * self.skew_factor()).log2()
     }
@@ -123,8 +122,8 @@ impl LevelModel {
         ratio / (ratio - 1.0) + self.runs_factor().log2()
     }
 
-    /// False positives per miss of a filter with `bits` per entry, `id_bits` of them for the level
-    /// id, in buckets of `bucket_slots` entries (Equation 5).
+    /// The expected false positives per lookup of an absent key (Equation 5). `bits`: per entry;
+    /// `id_bits`: of these, for the level id; `bucket_slots`: entries per bucket.
     pub fn rate(bucket_slots: u32, bits: f64, id_bits: f64) -> f64 {
         2.0 * f64::from(bucket_slots) * (id_bits - bits).exp2()
     }
@@ -135,18 +134,18 @@ impl LevelModel {
         Self::rate(bucket_slots, bits, 0.0) * slots
     }
 
-    /// The least that compressed ids allow (Equation 10).
+    /// The lowest rate with compressed ids (Equation 10).
     pub fn rate_with_entropy(&self, bucket_slots: u32, bits: f64) -> f64 {
         Self::rate(bucket_slots, bits, 0.0) * self.runs_factor() * self.skew_factor()
     }
 
-    /// What Chucky is expected to have (Equation 16).
+    /// The expected rate of Chucky (Equation 16).
     pub fn rate_of_chucky(&self, bucket_slots: u32, bits: f64) -> f64 {
         let ratio = f64::from(self.size_ratio);
         Self::rate(bucket_slots, bits, 0.0) * (ratio / (ratio - 1.0)).exp2() * self.runs_factor()
     }
 
-    /// Entropy per id where ids are told in groups of `size` without their order (Equation 13).
+    /// The entropy per id of unordered groups of `size` ids (Equation 13).
     pub fn combination_entropy(&self, size: usize) -> f64 {
         let shares = self.slot_shares();
         let mut known = factorial(size).log2();
@@ -160,13 +159,13 @@ impl LevelModel {
         self.entropy() - known / size as f64
     }
 
-    /// Mean length of Huffman codes of single ids.
+    /// The mean length of Huffman codes of single ids.
     pub fn code_length(&self) -> f64 {
         mean_length(&self.slot_shares())
     }
 
-    /// Mean length per id of Huffman codes of `size` ids in order. Work and memory grow as slots to
-    /// the power of `size`.
+    /// The mean length per id of Huffman codes of `size` ids in order. Work and memory grow as the
+    /// number of slots to the power of `size`.
     pub fn permutation_code_length(&self, size: usize) -> f64 {
         let single = self.slot_shares();
         let mut shares = vec![1.0];
@@ -177,7 +176,7 @@ impl LevelModel {
         mean_length(&shares) / size as f64
     }
 
-    /// Mean length per id of Huffman codes of `size` ids without their order.
+    /// The mean length per id of Huffman codes of `size` unordered ids.
     pub fn combination_code_length(&self, size: usize) -> f64 {
         let single = self.slot_shares();
         let mut shares = Vec::new();

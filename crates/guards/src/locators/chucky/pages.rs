@@ -1,10 +1,9 @@
 //! The buckets of a filter, in pages that clones share until one of them writes.
 //! ```text
-//! bucket  ─┬─ high bits ──> page table ──> page (shared, counted)
-//!          └─ low bits  ──> bits of the page, one bucket after the other, without gaps
+//! bucket  ─┬─ high bits ──> page table ──> page (shared, reference-counted)
+//!          └─ low bits  ──> bits of the page, buckets packed without gaps
 //! ```
-//! A page that nothing was written to is one for all, so that an empty filter has a page table and
-//! one page.
+//! All unwritten pages are the same page, so an empty filter has a page table and one page.
 //!
 //! Invariant: a page that another clone holds is never written; it is copied.
 
@@ -15,23 +14,24 @@ use trommel_filters::bits::simd::prefetch;
 
 use super::symbol::BucketBits;
 
-/// The most bits of a bucket: with seven bits before it, it is in one read of sixteen bytes.
+/// The maximum size of a bucket in bits: with up to seven bits before it, it fits into one read of
+/// sixteen bytes.
 pub(super) const BUCKET_BITS_MAX: u32 = 120;
 
-/// Buckets no larger than this are in one read of eight bytes.
+/// Buckets up to this size fit into one read of eight bytes.
 const SHORT_BUCKET_BITS_MAX: u32 = 57;
 
-/// At most so many bytes of buckets are in a page. A flush of many keys writes to all pages, and in
-/// larger ones copies less often; one of few keys copies a page for each.
+/// The maximum bytes of buckets in a page. A flush of many keys writes to all pages, and copies
+/// less often if they are large. A flush of few keys copies a page for each key.
 const PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// As many bytes more as a read at the last bucket may take.
+/// Padding, as a read of the last bucket may reach past it.
 const PADDING: usize = 16;
 
 /// Buckets by number.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
-    /// Of each clone its own: writing needs no look whether it is shared.
+    /// Each clone has its own table, so writing to it needs no check whether it is shared.
     table: Box<[Arc<[u8]>]>,
     bucket_bits: u32,
     /// Binary logarithm of the buckets of a page.
@@ -39,7 +39,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Buckets of zeros, in pages of no more than `2^shift_max` of them. Requires: buckets of 1 to
+    /// Zeroed buckets, in pages of at most `2^shift_max` of them. Requires: buckets of 1 to
     /// [`BUCKET_BITS_MAX`] bits.
     pub(super) fn new(buckets: usize, shift_max: u32, bucket_bits: u32) -> Self {
         assert!((1..=BUCKET_BITS_MAX).contains(&bucket_bits), "buckets of {bucket_bits} bits");
@@ -50,7 +50,7 @@ impl Pages {
         Pages { table, bucket_bits, page_shift }
     }
 
-    /// Page, first byte and bits before the bucket in that byte.
+    /// Returns the page of a bucket, its first byte, and the bits before it in that byte.
     #[inline(always)]
     fn place(&self, bucket: u32) -> (usize, usize, u32) {
         let nth = bucket & ((1 << self.page_shift) - 1);
@@ -62,14 +62,14 @@ impl Pages {
         B::low_of(u128::MAX) >> (B::BITS - self.bucket_bits)
     }
 
-    /// Asks for the memory of a bucket.
+    /// Prefetches a bucket.
     #[inline(always)]
     pub(super) fn prefetch(&self, bucket: u32) {
         let (page, byte, _) = self.place(bucket);
         prefetch(&self.table[page], byte);
     }
 
-    /// The bytes from a bucket's first on, and the bits before the bucket.
+    /// Returns the bytes from a bucket's first one on, and the number of bits before the bucket.
     #[inline(always)]
     fn bytes<T: Trace>(&self, bucket: u32, trace: &mut T) -> (&[u8], u32) {
         let (page, byte, shift) = self.place(bucket);
@@ -80,13 +80,13 @@ impl Pages {
         (bytes, shift)
     }
 
-    /// Whether buckets are so short that a `u64` has one, wherever its bits begin.
+    /// Whether buckets are so short that a `u64` holds one at any bit offset.
     #[inline(always)]
     pub(super) fn are_words(&self) -> bool {
         self.bucket_bits <= SHORT_BUCKET_BITS_MAX
     }
 
-    /// The bits of a bucket.
+    /// Reads the bits of a bucket.
     #[inline(always)]
     pub(super) fn read<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
         match self.are_words() {
@@ -95,14 +95,14 @@ impl Pages {
         }
     }
 
-    /// As above. Requires: for `u64`, buckets are words.
+    /// Same as `read`, as another type. Requires: for `u64`, buckets are words.
     #[inline(always)]
     pub(super) fn read_as<B: BucketBits, T: Trace>(&self, bucket: u32, trace: &mut T) -> B {
         let (bytes, shift) = self.bytes(bucket, trace);
         B::read(bytes) >> shift & self.mask::<B>()
     }
 
-    /// Writes a bucket. Requires: no more bits than it has.
+    /// Writes a bucket. Requires: `value` has no more bits than a bucket.
     #[inline(always)]
     pub(super) fn write(&mut self, bucket: u32, value: u128) {
         match self.are_words() {
@@ -111,7 +111,7 @@ impl Pages {
         }
     }
 
-    /// As above. Requires: for `u64`, buckets are words.
+    /// Same as `write`, from another type. Requires: for `u64`, buckets are words.
     #[inline(always)]
     pub(super) fn write_as<B: BucketBits>(&mut self, bucket: u32, value: B) {
         let (mask, (page, byte, shift)) = (self.mask::<B>(), self.place(bucket));
@@ -120,7 +120,8 @@ impl Pages {
         B::change(bytes, |bits| bits & !(mask << shift) | value << shift);
     }
 
-    /// A page to write to, copied if another clone holds it. (`Arc::make_mut` is a call.)
+    /// Returns a page to write to, copied if another clone holds it. (`Arc::make_mut` would be a
+    /// call.)
     #[inline(always)]
     fn own(&mut self, page: usize) -> &mut [u8] {
         let page = &mut self.table[page];
@@ -130,7 +131,7 @@ impl Pages {
         Arc::get_mut(page).expect("no other clone holds it")
     }
 
-    /// Bytes of memory: the page table and all pages, shared or not.
+    /// The size of the page table and all pages in bytes, shared or not.
     pub(super) fn size_bytes(&self) -> usize {
         let mut pages: Vec<_> = self.table.iter().map(|page| page.as_ptr()).collect();
         pages.sort_unstable();
@@ -138,7 +139,7 @@ impl Pages {
         size_of_val(&*self.table) + pages.len() * self.table.first().map_or(0, |page| page.len())
     }
 
-    /// How many pages are no longer those of `other`.
+    /// The number of pages that differ from those of `other`.
     #[cfg(test)]
     pub(super) fn copied_since(&self, other: &Pages) -> usize {
         self.table.iter().zip(&*other.table).filter(|(own, old)| !Arc::ptr_eq(own, old)).count()

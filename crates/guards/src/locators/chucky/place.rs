@@ -1,31 +1,30 @@
-//! Where a key's fingerprints may be: two buckets, and the bits that tell it from others.
+//! The place of a key: two buckets, and the print that tells it from other keys.
 //! ```text
 //! hash ─┬─ times partitions: high half ──> partition
 //!       ├─                   low half ───> first bucket in it      second = first xor offset
 //!       └─ remixed ────────> print, 32 bits ── first five ───────────────────────> offset
 //! ```
-//! Each partition has a power of two of buckets, and there are some thirty to sixty partitions.
-//! Memory thus grows smoothly, as in vacuum filters. Small ones get unequal shares of the keys, and
-//! room for that.
+//! Each partition has a power of two of buckets, and there are some thirty to sixty partitions. So
+//! memory grows in small steps, as in vacuum filters. Small partitions get unequal shares of the
+//! keys, and spare room for that.
 //!
-//! Invariant: the second bucket of the second bucket is the first, for all fingerprints of a key,
-//! however long.
+//! Invariant: the other bucket of the second bucket is the first one, for fingerprints of any
+//! length.
 
 use trommel_filters::hash::{remix, scattered};
 
 use super::bucket::{BUCKET_SLOTS, PRINT_BITS_MIN};
 use super::symbol::PRINT_BITS;
 
-/// How full the slots are when the filter is.
+/// The load factor of a filter that is full as planned.
 pub(super) const LOAD: f64 = 0.95;
 
-/// More entries than these are not planned for: beyond, they go to the table of those without a
-/// place.
+/// Plans are limited to this many entries. Any more become unplaced entries.
 const ENTRIES_MAX: u64 = 1 << 31;
 const PARTITIONS_MIN: usize = 32;
-/// Binary logarithm of the least buckets of a partition that is not alone.
+/// The binary logarithm of the minimum buckets per partition, if there are several.
 const SHIFT_MIN: u32 = 7;
-/// Buckets are found up to this share over the load; what is expected beyond is made room for.
+/// Up to this share above the load, entries find places; room is made for what is expected beyond.
 const LOAD_MARGIN: f64 = 0.015;
 const PRINT_SEED: u64 = 0xbb67_ae85_84ca_a73b;
 const OFFSETS: usize = 1 << PRINT_BITS_MIN;
@@ -38,22 +37,22 @@ pub(super) struct BucketPair {
     pub(super) print: u32,
 }
 
-/// How buckets are dealt to keys.
+/// Assigns buckets to keys.
 #[derive(Clone, Debug)]
 pub(super) struct Geometry {
     partitions: usize,
-    /// Binary logarithm of a partition's buckets.
+    /// The binary logarithm of the buckets per partition.
     shift: u32,
-    /// From a bucket to the other one, by the first bits of a fingerprint.
+    /// The offsets between a key's buckets, by the first bits of its fingerprint.
     offsets: [u32; OFFSETS],
-    /// How many entries it is for.
+    /// The number of entries it is planned for.
     room: u64,
-    /// What is cut off prints in the last slot: they are not zero there.
+    /// The bits truncated from prints in the last slot, where the rest must not be zero.
     last_cut: u32,
 }
 
 impl Geometry {
-    /// For so many entries, with fingerprints as long as prints.
+    /// The geometry for `entries` entries, with fingerprints as long as prints.
     pub(super) fn new(entries: u64) -> Geometry {
         let slots = entries.min(ENTRIES_MAX) as f64 / LOAD;
         let buckets = (slots / BUCKET_SLOTS as f64).ceil().max(1.0) as usize;
@@ -69,60 +68,60 @@ impl Geometry {
         Geometry { partitions, shift, offsets: offsets(shift), room: room as u64, last_cut: 0 }
     }
 
-    /// The longest fingerprint, that of the last slot, has so many bits.
+    /// Sets the length of the longest fingerprints, those of the last slot.
     pub(super) fn with_last_bits(self, last_print_bits: u32) -> Geometry {
         Geometry { last_cut: PRINT_BITS - last_print_bits, ..self }
     }
 
-    /// How many buckets there are.
+    /// The number of buckets.
     pub(super) fn buckets(&self) -> usize {
         self.partitions << self.shift
     }
 
-    /// Binary logarithm of a partition's buckets.
+    /// The binary logarithm of the buckets per partition.
     pub(super) fn shift(&self) -> u32 {
         self.shift
     }
 
-    /// How many slots there are.
+    /// The number of lanes in all buckets.
     pub(super) fn slots(&self) -> u64 {
         (self.buckets() * BUCKET_SLOTS) as u64
     }
 
-    /// How many entries find a place, as good as surely.
+    /// The number of entries that almost certainly find a place.
     pub(super) fn room(&self) -> u64 {
         self.room
     }
 
-    /// Where a key with this hash may be.
+    /// Returns the buckets and the print of a key with this hash.
     #[inline(always)]
     pub(super) fn place(&self, hash: u64) -> BucketPair {
         let product = u128::from(hash) * self.partitions as u128;
         let partition = (product >> 64) as u32;
         let local = (u128::from(product as u64) << self.shift >> 64) as u32;
         let print = (remix(hash, PRINT_SEED) >> 32) as u32;
-        // A print of zero in the last slot means that nothing is there.
+        // A zero fingerprint in the last slot means an empty lane.
         let print = if print >> self.last_cut == 0 { 1 << self.last_cut } else { print };
         let first = partition << self.shift | local;
         let second = first ^ self.offsets[(print >> (PRINT_BITS - PRINT_BITS_MIN)) as usize];
         BucketPair { first, second, print }
     }
 
-    /// The other bucket of a fingerprint of so many bits.
+    /// Returns the other bucket of a fingerprint of `print_bits` bits.
     pub(super) fn other(&self, bucket: u32, print: u32, print_bits: u32) -> u32 {
         bucket ^ self.offsets[(print >> (print_bits - PRINT_BITS_MIN)) as usize]
     }
 }
 
-/// By what share a partition may get more keys than its part: so many get fewer that entries find a
-/// place in all.
+/// The spare room of a partition, as a share: enough that in total entries find a place, although
+/// partitions get unequal numbers of keys.
 fn spare(shift: u32) -> f64 {
     const DEVIATIONS: f64 = 2.5;
     let slots = ((BUCKET_SLOTS as u64) << shift) as f64;
     (DEVIATIONS / slots.sqrt() - LOAD_MARGIN).max(0.0)
 }
 
-/// Offsets without pattern; none is zero, and all differ, where partitions are large enough.
+/// Returns pseudorandom offsets: not zero and distinct, if partitions are large enough.
 fn offsets(shift: u32) -> [u32; OFFSETS] {
     let mask = ((1u64 << shift) - 1) as u32;
     let mut offsets = [0; OFFSETS];

@@ -1,9 +1,8 @@
-//! Level ids as whole numbers beside the fingerprints, as SlimDB has them: what Chucky is compared
-//! with.
+//! Level ids as whole numbers next to the fingerprints, as in SlimDB: the baseline for Chucky.
 //! ```text
 //! bucket  | id print | id print | id print | id print |   id: log2(slots) bits; print: the rest
 //! ```
-//! Ids are told from the last slot on, so that an empty bucket is all zeros. Invariant: nothing
+//! Ids count from the last slot on, so that an empty bucket is all zeros. Invariant: no bucket
 //! overflows.
 
 use trommel_filters::{RunSlot, SlotSet, Trace, TreePlan};
@@ -27,7 +26,7 @@ impl Integers {
         self.id_bits + self.print_bits
     }
 
-    /// Slot and fingerprint, from the bits that begin with a lane's.
+    /// Splits bits that begin with a lane into slot and fingerprint.
     #[inline(always)]
     fn lane(&self, bits: u32) -> (u8, u32) {
         let id = (bits >> self.print_bits & !(u32::MAX << self.id_bits)) as u8;
@@ -36,8 +35,7 @@ impl Integers {
 }
 
 impl BucketCodec for Integers {
-    /// Bits of an entry are rounded down to whole ones; a fingerprint has its least bits in any
-    /// case.
+    /// Bits per entry are rounded down; a fingerprint always has its minimum bits.
     fn new(plan: &TreePlan, buckets: usize) -> Self {
         let last_slot = u8::try_from(plan.slots() - 1).expect("a plan has at most 256 slots");
         let id_bits = u8::BITS - last_slot.leading_zeros();
@@ -95,7 +93,7 @@ impl BucketCodec for Integers {
         let wanted = print >> (u32::BITS - self.print_bits);
         for lane in 0..BUCKET_SLOTS as u32 {
             let (slot, held) = self.lane((value >> (lane * self.lane_bits())).low());
-            // Nothing is a print of zero in the last slot, which no key has: see `Lanes`.
+            // An empty lane is a zero fingerprint in the last slot, which no key has: see `Lanes`.
             if held == wanted {
                 slots.insert(RunSlot(slot));
             }

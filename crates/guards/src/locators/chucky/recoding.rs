@@ -1,8 +1,8 @@
-//! The recoding table: from a combination to the number of its code.
+//! The recoding table: maps a combination to the number of its code.
 //! ```text
-//! the likeliest       combination ──> a table that stays in the cache
-//! few combinations    rank ──> array
-//! many                rank ──> hash table of those that have a code
+//! the most likely       combination ──> a table that stays in the cache
+//! few combinations      rank ──> array
+//! many                  rank ──> hash table of those with a code
 //! ```
 //! Invariant: a combination without a number has no code of its own.
 
@@ -11,21 +11,21 @@ use std::collections::HashMap;
 use super::combinations::{Combination, combinations, rank};
 use super::hasher::QuickHash;
 
-/// There is an array if there are at most so many combinations for each that has a number: a hash
-/// table takes nearly four times as much for one.
+/// An array is used if there are at most this many combinations per numbered one. A hash table
+/// takes nearly four times as much for each.
 const ARRAY_PART: usize = 4;
 
 /// In the array: no number.
 const NONE: u32 = u32::MAX;
 
-/// The most places for the likeliest combinations, a power of two: nearly every move finds its
-/// there.
+/// The maximum size of the table of the most likely combinations, a power of two. Nearly every move
+/// finds its combination there.
 const LIKELY_MAX: usize = 512;
 
-/// Numbers of combinations.
+/// Maps combinations to numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Recoding {
-    /// Some combinations, as a word each, and their numbers, each at the place that the word gives.
+    /// Some combinations as words, with their numbers, each at the place given by its word.
     likely: Vec<(u32, u32)>,
     all: Numbers,
 }
@@ -37,7 +37,7 @@ enum Numbers {
 }
 
 impl Recoding {
-    /// The table of these, the likeliest first, for combinations of so many slots.
+    /// The table of these combinations, most likely first, over `slots` slots.
     pub(super) fn new(slots: usize, numbered: Vec<(Combination, u32)>) -> Self {
         let mut likely = vec![(0, NONE); likely_places(numbered.len())];
         for &(combination, number) in &numbered {
@@ -50,7 +50,7 @@ impl Recoding {
         Recoding { likely, all: Numbers::new(slots, numbered) }
     }
 
-    /// The number of a combination. None: it has none.
+    /// Returns the number of a combination. None: it has none.
     #[inline(always)]
     pub(super) fn get(&self, combination: Combination) -> Option<u32> {
         let word = u32::from_le_bytes(combination);
@@ -65,7 +65,7 @@ impl Recoding {
         size_of_val(&*self.likely) + self.all.size_bytes()
     }
 
-    /// Bytes of the table of the likeliest, if so many have a number.
+    /// The size in bytes of the table of the most likely combinations, if `numbered` have a number.
     pub(super) fn likely_bytes(numbered: usize) -> usize {
         likely_places(numbered) * size_of::<(u32, u32)>()
     }
@@ -75,10 +75,10 @@ fn likely_places(numbered: usize) -> usize {
     numbered.next_power_of_two().min(LIKELY_MAX)
 }
 
-/// Requires: a power of two of places.
+/// Requires: `places` is a power of two.
 #[inline(always)]
 fn likely_place(word: u32, places: usize) -> usize {
-    const MIX: u32 = 0x9e37_79b1; // odd, without pattern: the golden ratio
+    const MIX: u32 = 0x9e37_79b1; // odd and irregular: the golden ratio
     (word.wrapping_mul(MIX) >> 16) as usize & (places - 1)
 }
 

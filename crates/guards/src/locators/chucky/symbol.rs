@@ -1,8 +1,8 @@
-//! A frequent combination: where the fingerprints of its slots are in a bucket.
+//! A frequent combination: the positions of its slots' fingerprints in a bucket.
 //! ```text
 //! bucket   | code | print 0 | print 1 | print 2 | print 3 |
 //! shift            27        18        9         0            of each lane
-//! cut              32 - its bits                              what is cut off a key's 32-bit print
+//! cut              32 - its bits                              truncated from a key's 32-bit print
 //! ```
 //! Invariant: lanes do not overlap, and the code lies above them.
 
@@ -17,7 +17,7 @@ use super::combinations::Combination;
 /// Bits of a key's whole print.
 pub(super) const PRINT_BITS: u32 = u32::BITS;
 
-/// The bits of a bucket: a word, where they fit into one.
+/// The bits of a bucket: a word if they fit into one.
 pub trait BucketBits:
     Copy
     + LowerHex
@@ -32,19 +32,19 @@ pub trait BucketBits:
     /// Bits of the number.
     const BITS: u32;
 
-    /// The low ones of a number's bits.
+    /// Returns the low bits of a number.
     fn low_of(value: u128) -> Self;
 
-    /// The low 32 bits.
+    /// Returns the low 32 bits.
     fn low(self) -> u32;
 
-    /// The number that begins these bytes. Requires: they are as many.
+    /// Reads the number at the start of `bytes`. Requires: enough bytes.
     fn read(bytes: &[u8]) -> Self;
 
-    /// Changes it.
+    /// Applies `change` to the number at the start of `bytes`.
     fn change(bytes: &mut [u8], change: impl FnOnce(Self) -> Self);
 
-    /// The first 32 bits of a bucket of so many; zeros after the last.
+    /// Returns the first 32 bits of a bucket, padded with zeros.
     #[inline(always)]
     fn head(self, bucket_bits: u32) -> u32 {
         (self << (Self::BITS - bucket_bits) >> (Self::BITS - u32::BITS)).low()
@@ -101,7 +101,7 @@ impl BucketBits for u128 {
     }
 }
 
-/// Slots, and places of their fingerprints.
+/// Slots, and positions of their fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Symbol {
     slots: Combination,
@@ -110,7 +110,7 @@ pub(super) struct Symbol {
 }
 
 impl Symbol {
-    /// The places of a combination. `print_bits`: of each slot.
+    /// The positions of a combination. `print_bits`: those of each slot.
     pub(super) fn new(slots: Combination, print_bits: &[u8]) -> Symbol {
         let lengths = slots.map(|slot| print_bits[usize::from(slot)]);
         let mut shifts = [0; BUCKET_SLOTS];
@@ -120,13 +120,13 @@ impl Symbol {
         Symbol { slots, shifts, cuts: lengths.map(|length| PRINT_BITS as u8 - length) }
     }
 
-    /// For codes that are no combination's.
+    /// A symbol for codes that belong to no combination.
     pub(super) fn none(last_slot: u8) -> Symbol {
         let nothing = [0; BUCKET_SLOTS];
         Symbol { slots: [last_slot; BUCKET_SLOTS], shifts: nothing, cuts: nothing }
     }
 
-    /// Where the fingerprints of its lanes are.
+    /// Returns the positions of the lanes' fingerprints.
     pub(super) fn shifts(&self) -> [u8; BUCKET_SLOTS] {
         self.shifts
     }
@@ -136,12 +136,12 @@ impl Symbol {
         (value >> u32::from(self.shifts[lane])).low() & u32::MAX >> self.cuts[lane]
     }
 
-    /// Adds the slots of the lanes that hold the beginning of `print`. One branch for the four:
-    /// most buckets have none.
+    /// Adds the slots of the lanes whose fingerprints are a prefix of `print`. One branch for all
+    /// four: most buckets have none.
     #[inline(always)]
     pub(super) fn matches(&self, value: impl BucketBits, print: u32, slots: &mut SlotSet) {
         let same = |lane: usize| {
-            // What is above the lane goes out on the left, on both sides.
+            // The bits above the lane are shifted out on both sides.
             let other = (value >> u32::from(self.shifts[lane])).low() ^ print >> self.cuts[lane];
             u32::from(other << self.cuts[lane] == 0) << lane
         };
@@ -152,21 +152,21 @@ impl Symbol {
         }
     }
 
-    /// What a bucket with this symbol's code holds.
+    /// Decodes the lanes of a bucket with this symbol's code.
     #[inline(always)]
     pub(super) fn read(&self, value: impl BucketBits) -> Lanes {
         let prints = std::array::from_fn(|lane| self.print(value, lane));
         Lanes { slots: self.slots, prints }
     }
 
-    /// The bits of the fingerprints. Requires: the bucket has at most 64.
+    /// Encodes the fingerprints. Requires: the bucket has at most 64 bits.
     #[inline(always)]
     pub(super) fn write_word(&self, prints: &[u32; BUCKET_SLOTS]) -> u64 {
         let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u64::from(print) << by);
         shifted.fold(0, |all, print| all | print)
     }
 
-    /// The bits of the fingerprints.
+    /// Encodes the fingerprints.
     pub(super) fn write(&self, prints: &[u32; BUCKET_SLOTS]) -> u128 {
         let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u128::from(print) << by);
         shifted.fold(0, |all, print| all | print)

@@ -1,5 +1,4 @@
-//! What only insiders see: codes that fill buckets, and buckets that say what was written into
-//! them.
+//! Internals: codes fill buckets, and buckets decode to what was written.
 
 use trommel_filters::hash::scattered;
 use trommel_filters::{RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan, Untraced};
@@ -15,12 +14,12 @@ fn plan(runs_of_levels: &[u8], size_ratio: u32, bits_per_key: f64) -> TreePlan {
     TreePlan { runs_of_levels, waiting_runs: 0, size_ratio, entries: 4_000_000, bits_per_key }
 }
 
-/// Buckets of such a plan's filter.
+/// The number of buckets in the filter of such a plan.
 fn buckets(plan: &TreePlan) -> usize {
     Geometry::new(plan.entries).buckets()
 }
 
-/// Plans of all kinds, and whether most combinations are frequent in them.
+/// Plans of all kinds, from few to nearly all combinations frequent.
 fn plans() -> Vec<TreePlan> {
     let mut plans = vec![plan(&[1], 5, 10.0), plan(&[1, 1], 2, 8.0), plan(&[9, 9, 9], 10, 12.0)];
     for bits_per_key in [4.0, 8.0, 9.25, 10.0, 10.75, 13.5, 16.0, 30.0, 1e9, f64::NAN] {
@@ -33,7 +32,7 @@ fn plans() -> Vec<TreePlan> {
     plans
 }
 
-/// Some lanes with these slots.
+/// Lanes with these slots.
 fn lanes_of(codec: &impl BucketCodec, slots: [u8; BUCKET_SLOTS], seed: u64) -> Lanes {
     let print = |lane: usize| {
         let print = scattered(seed << 2 | lane as u64) as u32;
@@ -42,7 +41,7 @@ fn lanes_of(codec: &impl BucketCodec, slots: [u8; BUCKET_SLOTS], seed: u64) -> L
     Lanes { slots, prints: std::array::from_fn(print) }
 }
 
-/// Every combination of few slots, some of many.
+/// All combinations if there are few slots, else some.
 fn some_combinations(slots: usize) -> Vec<[u8; BUCKET_SLOTS]> {
     let mut some = Vec::new();
     if slots <= 12 {
@@ -132,7 +131,7 @@ fn fingerprints_are_longer_in_older_levels() {
 
 #[test]
 fn nearly_all_buckets_have_a_frequent_combination() {
-    // With a free twentieth and tables, entries have 8, 10, 12 and 16 bits.
+    // With empty places and tables deducted, entries have 8, 10, 12 and 16 bits.
     for bits_per_key in [8.9, 11.0, 13.1, 17.3] {
         for runs_of_levels in [&[4, 4, 4, 4, 4, 1][..], &[7, 4, 4, 4, 4, 4, 1], &[1; 6]] {
             let plan = plan(runs_of_levels, 5, bits_per_key);
@@ -165,7 +164,7 @@ fn buckets_have_whole_bits_within_bounds() {
     assert!((28..=30).contains(&bits(8.0)), "{}: four slots, of twenty one free", bits(8.0));
 }
 
-/// A full filter: so many thousandths of its keys are in each level.
+/// A full filter. `levels`: the share of keys in each level, in thousandths.
 fn filled(plan: &TreePlan, levels: [u64; 3]) -> super::Chucky {
     let keys_of = |level: usize| plan.entries * levels[level] / 1000;
     let mut builder = super::ChuckyBuilder::new(plan);
@@ -182,7 +181,7 @@ fn filled(plan: &TreePlan, levels: [u64; 3]) -> super::Chucky {
     filter
 }
 
-#[test] // Figures were drawn over what was asked for, when tables came on top of it.
+#[test] // Tables once came on top of the budget, and figures plotted the budget.
 fn filter_and_tables_take_what_was_asked_for() {
     for entries in [1_000_000, 1_370_000] {
         for bits_per_key in [8.0, 12.0] {

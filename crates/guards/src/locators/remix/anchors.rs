@@ -1,38 +1,39 @@
-//! Where segments begin: an anchor for each, and the search for a key's segment.
+//! Anchors, at which segments begin, and the search for a key's segment.
 //! ```text
 //! keys of the oldest run     ant bee | cat cow | dog elk fox | gnu
 //! anchors                    a         c         d             g      least, above the last key
 //! segment             0      1         2         3             4    5
 //!                     below                                         above all keys
 //! ```
-//! Remix keeps whole keys; a prefix that tells a segment's first key from the key before it is
-//! enough and shorter. Invariant: keys are bit strings here, continued with zeros for ever.
-//! Segments cover all of them, in order; keys that are one bit string are in one segment.
+//! Remix stores whole keys as anchors. Here an anchor is the prefix that tells a segment's first
+//! key from the previous key, which suffices and is shorter.
+//!
+//! Invariant: keys are bit strings here, followed by zeros without end. Segments cover all of them,
+//! in order. Keys with the same bit string are in the same segment.
 
 use trommel_filters::bits::key_bits::{common_bits, word_at};
 use trommel_filters::fingerprint::directory::{Among, Directory, DirectoryBuilder, radix_table};
 use trommel_filters::{Trace, Untraced};
 
-/// A slot of the search table for this many slots that a finer one had, as a power of two: about
-/// four anchors.
+/// Coarser slots of the search table, as a power of two of finer ones: about four anchors per slot.
 const COARSER_BITS: u32 = 3;
-/// What an anchor of up to eight bytes beyond the common prefix takes.
+/// The size of an anchor of up to eight bytes beyond the common prefix.
 pub(super) const ANCHOR_BYTES: usize = size_of::<u64>() + 1;
-/// What a longer one takes beside these and its further bytes.
+/// The further size of a longer anchor, besides its further bytes.
 const LONG_ANCHOR_BYTES: usize = size_of::<u32>();
 
-/// The anchors of all segments but the one below them.
+/// The anchors of all segments but the lowest.
 pub(super) struct Anchors {
     directory: Directory,
 }
 
 impl Anchors {
-    /// How many segments there are: those with anchors, one below and one above.
+    /// The number of segments: those with anchors, one below and one above.
     pub(super) fn segments(&self) -> usize {
         self.directory.len() + 2
     }
 
-    /// The segment of a key.
+    /// Returns the segment of a key.
     #[inline(always)]
     pub(super) fn find<T: Trace>(&self, key: &[u8], trace: &mut T) -> usize {
         let among = match self.directory.word(key) {
@@ -46,12 +47,12 @@ impl Anchors {
         }
     }
 
-    /// As [`Anchors::find`], untraced.
+    /// Same as [`Anchors::find`], untraced.
     pub(super) fn segment_of(&self, key: &[u8]) -> usize {
         self.find(key, &mut Untraced)
     }
 
-    /// The least byte string that may be in a segment, or one below.
+    /// Returns the smallest byte string that may be in a segment, or a smaller one.
     pub(super) fn start(&self, segment: usize) -> Vec<u8> {
         let mut start = match segment.checked_sub(1) {
             None => Vec::new(),
@@ -62,17 +63,17 @@ impl Anchors {
                 [self.directory.prefix.bytes(), &word, rest].concat()
             }
         };
-        // Of the byte strings that are one bit string, the shortest is the least.
+        // Of byte strings with the same bit string, the shortest is the smallest.
         let len = start.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         start.truncate(len);
         start
     }
 
-    /// A key above all of a segment up to that of `before`, and not above `before`: `before`
-    /// itself, if it is in the segment.
+    /// Returns a key above all keys in the segments up to `segment`, and at most `before`. It is
+    /// `before` itself if that lies in this segment or below. `of_before`: the segment of `before`.
     pub(super) fn end_before(&self, segment: usize, of_before: usize, before: &[u8]) -> Vec<u8> {
         let next = segment + 1;
-        // What lies above all keys begins at the last one, and so at no key above the segment
+        // The uppermost segment begins at the last key, which is not above all keys of the segment
         // before.
         if segment >= of_before || next + 1 == self.segments() {
             return before.to_vec();
@@ -80,13 +81,13 @@ impl Anchors {
         self.start(next)
     }
 
-    /// The sizes of all allocations.
+    /// Returns the size of each allocation, in bytes.
     pub(super) fn allocations(&self) -> [usize; 7] {
         self.directory.allocations()
     }
 }
 
-/// Cuts ascending keys into segments.
+/// Splits ascending keys into segments.
 #[derive(Default)]
 pub(super) struct AnchorsBuilder {
     directory: DirectoryBuilder,
@@ -96,12 +97,13 @@ pub(super) struct AnchorsBuilder {
 }
 
 impl AnchorsBuilder {
-    /// The next key begins a segment, if it can and `wants`, which is told what its anchor would
-    /// take. The first one does. Requires: it is not less than the one before.
+    /// Adds the next key. It begins a segment if it can and `wants` it, given the size of its
+    /// anchor; the first key always does. Returns whether it begins one. Requires: the key is at or
+    /// above the previous one.
     pub(super) fn push(&mut self, key: &[u8], wants: impl FnOnce(usize) -> bool) -> bool {
         let Some((first, last)) = &mut self.ends else {
             self.ends = Some((key.to_vec(), key.to_vec()));
-            // Its anchor is cut from the key when it is known what all keys share.
+            // Its anchor is cut once the common prefix of all keys is known.
             self.directory.push(&[], usize::MAX, 0);
             return true;
         };
@@ -123,12 +125,12 @@ impl AnchorsBuilder {
         begins
     }
 
-    /// The key that was pushed last.
+    /// Returns the key that was pushed last.
     pub(super) fn last(&self) -> Option<&[u8]> {
         self.ends.as_ref().map(|(_, last)| last.as_slice())
     }
 
-    /// The anchors.
+    /// Returns the anchors.
     pub(super) fn finish(self) -> Anchors {
         let (first, last) = self.ends.unwrap_or_default();
         let mut directory = self.directory.finish(&first, &last);
@@ -142,7 +144,7 @@ impl AnchorsBuilder {
     }
 }
 
-/// A search table of a byte per anchor.
+/// Returns a search table of one byte per anchor.
 fn coarse_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (fine, shift) = radix_table(separators);
     let Some((end, slots)) = fine.split_last() else { return (fine, shift) };

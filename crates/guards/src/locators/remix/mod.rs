@@ -1,20 +1,21 @@
-//! Remix: a view over all runs, cut into segments; for each segment, in which runs its keys are.
+//! Remix: a view over all runs, split into segments. It knows for each segment which runs have keys
+//! there.
 //! ```text
 //! keys of the oldest run   ant bee | cat cow dog | elk fox
 //! newer runs' keys             bat      cot           eel
 //! anchors                  a         c             e
-//! bits, a slot each        110       101           110        (slot 0: the oldest run)
+//! bits, one per slot       110       101           110        (slot 0: the oldest run)
 //! ```
-//! The semi-sorted form (GRF paper, section 6.1) has bits instead of a selector for each key. A
-//! selector's place in its segment is known only to a reader of the segment's keys. A flush sets
-//! bits, a merge sets its output's and takes its inputs' away; segments stay until the oldest run
-//! is made anew. [`SortedRemix`] has the selectors.
+//! The semi-sorted form (GRF paper, section 6.1) has these bits instead of a selector per key. The
+//! place of a selector within its segment could be found only by reading the segment's keys. A
+//! flush sets bits; a merge sets its output's bits and clears its inputs'. Segments stay until the
+//! oldest run is rebuilt. [`SortedRemix`] has the selectors.
 //!
-//! Segments are as long as the memory asks: one more begins as soon as the bits of the keys so far
-//! pay for it.
+//! Segments are as long as the memory budget requires. A new one begins as soon as the bits of the
+//! keys so far pay for it.
 //!
 //! Invariant: a segment has the bit of every slot to which one of its keys was moved since that
-//! slot was vacated.
+//! slot was last vacated.
 
 mod anchors;
 mod ranks;
@@ -36,7 +37,7 @@ pub use sorted::{SortedRemix, SortedRemixBuilder};
 /// `remix`: segments of the key space, each with the set of runs that have keys there.
 pub const REMIX: &dyn RunLocatorKind = &RemixKind;
 
-/// `remix-sorted`: the same with the run of each entry, in key order.
+/// `remix-sorted`: segments with the run of each entry, in key order.
 pub const REMIX_SORTED: &dyn RunLocatorKind = &SortedKind;
 
 struct RemixKind;
@@ -86,8 +87,8 @@ pub struct Remix {
 }
 
 impl Remix {
-    /// How many segments the view has, the ones below and above all keys of the oldest run
-    /// included.
+    /// The number of segments in the view, including those below and above all keys of the oldest
+    /// run.
     pub fn segments(&self) -> usize {
         self.anchors.segments()
     }
@@ -100,7 +101,8 @@ impl RunLocator for Remix {
             (Some(_), None) => self.entries = self.entries.saturating_sub(1),
             _ => {}
         }
-        // Other keys of the segment may be in the slot that this one leaves: `vacate` knows better.
+        // Other keys of the segment may stay in the slot that this one leaves, so `vacate` clears
+        // bits.
         if let Some(to) = to {
             assert!(usize::from(to.0) < self.slots, "{to:?} of {} slots", self.slots);
             self.sets.insert(self.anchors.segment_of(key), to);
@@ -150,19 +152,19 @@ impl RunLocator for Remix {
     }
 }
 
-/// Cuts the keys of the oldest run into segments.
+/// Splits the keys of the oldest run into segments.
 pub struct RemixBuilder {
     anchors: AnchorsBuilder,
     plan: TreePlan,
-    /// What a segment takes beside its anchor.
+    /// Bits per segment besides its anchor.
     segment_bits: f64,
-    /// What a key of the oldest run pays for: it pays for the newer runs' keys, too.
+    /// Bits that a key of the oldest run pays: it pays for the newer runs' keys, too.
     key_bits: f64,
     spent_bits: f64,
     keys: u64,
 }
 
-/// The part of a full tree that is in its oldest run.
+/// The share of a full tree that is in its oldest run.
 fn oldest_share(plan: &TreePlan) -> f64 {
     let ratio = f64::from(plan.size_ratio.max(2));
     let (mut whole, mut level) = (0.0, 1.0);

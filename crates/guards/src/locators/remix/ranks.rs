@@ -1,52 +1,52 @@
-//! How many entries each run has before each segment.
+//! The number of entries of each run before each segment.
 //! ```text
-//! group of 64 segments    a whole number per run, and one for all runs
-//! segment                 for each of these, how many more, in as few bits as the largest takes
+//! group of 64 segments    a full count per run, and one for all runs
+//! segment                 differences to these, in as few bits as the largest needs
 //! ```
-//! Invariant: segments are those of the anchors: the first is below all entries, and has none; one
-//! after the last counts everything.
+//! Invariant: segments are those of the anchors. The first is below all entries and has none; the
+//! one after the last counts all entries.
 
 use trommel_filters::Trace;
 use trommel_filters::bits::packed::{packed, read};
 
-/// Segments of a group. More: fewer whole numbers, longer differences.
+/// Segments per group. More: fewer full counts, longer differences.
 const GROUP_SEGMENTS: usize = 64;
 
-/// Counts of each segment.
+/// The counts of each segment.
 pub(super) struct Ranks {
-    /// Of each group, a number for each run and one for all.
+    /// For each group, a count per run and one for all runs.
     wholes: Box<[u64]>,
-    /// Of each segment, as many.
+    /// For each segment, as many differences.
     steps: Box<[u8]>,
     step_bits: usize,
     columns: usize,
-    /// Rows; the last one counts everything.
+    /// The number of rows; the last one counts all entries.
     rows: usize,
 }
 
-/// The bits that a segment takes, if it has no more than some dozen entries.
+/// Bits per segment, if it has at most some dozen entries.
 pub(super) fn rank_bits(slots: usize) -> f64 {
     const STEP_BITS: f64 = 13.0;
     (slots + 1) as f64 * (STEP_BITS + 64.0 / GROUP_SEGMENTS as f64)
 }
 
 impl Ranks {
-    /// The entries of a run before a segment.
+    /// The number of a run's entries before a segment.
     #[inline(always)]
     pub(super) fn of(&self, segment: usize, slot: usize) -> u64 {
-        // The segment below all has none, the one after it none before it.
+        // The lowest segment has no entries, so there are none before the next one either.
         let row = segment.saturating_sub(1).min(self.rows - 1);
         let step = read(&self.steps, (row * self.columns + slot) * self.step_bits, self.step_bits);
         self.wholes[row / GROUP_SEGMENTS * self.columns + slot] + step
     }
 
-    /// The entries of all runs before a segment.
+    /// The number of all runs' entries before a segment.
     #[inline(always)]
     pub(super) fn total(&self, segment: usize) -> u64 {
         self.of(segment, self.columns - 1)
     }
 
-    /// Tells `trace` what reading all of a segment's numbers reads.
+    /// Reports to `trace` what reading all counts of a segment reads.
     pub(super) fn touch<T: Trace>(&self, segment: usize, trace: &mut T) {
         let row = segment.saturating_sub(1).min(self.rows - 1);
         let whole = row / GROUP_SEGMENTS * self.columns;
@@ -55,7 +55,7 @@ impl Ranks {
         trace.touch(&raw const self.steps[row * bits / 8] as usize, bits.div_ceil(8));
     }
 
-    /// Tells `trace` what the number of a segment's entries reads.
+    /// Reports to `trace` what reading the number of a segment's entries reads.
     pub(super) fn touch_total<T: Trace>(&self, segment: usize, trace: &mut T) {
         for segment in [segment, segment + 1] {
             let row = segment.saturating_sub(1).min(self.rows - 1);
@@ -66,7 +66,7 @@ impl Ranks {
         }
     }
 
-    /// The sizes of all allocations.
+    /// Returns the size of each allocation, in bytes.
     pub(super) fn allocations(&self) -> [usize; 2] {
         [size_of_val(&*self.wholes), self.steps.len()]
     }
@@ -85,7 +85,7 @@ impl RanksBuilder {
         RanksBuilder { counts: vec![0; slots + 1], wholes: Vec::new(), steps: Vec::new(), most: 0 }
     }
 
-    /// What is counted from here on is in the next segment.
+    /// Begins the next segment.
     pub(super) fn begin_segment(&mut self) {
         let columns = self.counts.len();
         let rows = self.steps.len() / columns;

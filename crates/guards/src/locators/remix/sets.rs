@@ -1,20 +1,20 @@
-//! For each segment the slots of the runs that have keys there, as bits.
+//! For each segment, the slots of the runs that have keys there, as bits.
 //! ```text
-//! chunk     all of its segments' bits | bits of segment 0 | of segment 1 | ... 255
+//! chunk     bits of all its segments together | bits of segment 0 | of segment 1 | ... 255
 //! table     a pointer per chunk; a clone shares table and chunks, and copies those that it changes
 //! ```
-//! Invariant: what a chunk says of all its segments is what they have together, `all` what all
-//! chunks have.
+//! Invariant: the first bits of a chunk are the union over its segments, and `all` is the union
+//! over all chunks.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use trommel_filters::{RunSlot, SlotSet, Trace};
 
-/// Segments of a chunk. More: fewer pointers to be kept in the cache, more bytes copied for a
-/// flush's first key there.
+/// Segments per chunk. More: fewer pointers to cache, more bytes to copy for a flush's first key in
+/// the chunk.
 const CHUNK_SEGMENTS: usize = 256;
-/// What a chunk takes beside its bits: pointer, counts and length, and what the allocator adds.
+/// Bytes per chunk besides its bits: pointer, counts and length, and the allocator's overhead.
 const CHUNK_EXTRA_BYTES: usize = 16 + 16 + 8;
 
 /// The sets of all segments.
@@ -26,19 +26,19 @@ pub(super) struct Sets {
     all: SlotSet,
 }
 
-/// The bytes of one segment's bits, for so many slots.
+/// The bytes of one segment's bits.
 pub(super) fn row_bytes(slots: usize) -> usize {
     slots.div_ceil(8)
 }
 
-/// What one segment takes in a large tree.
+/// The size of one segment in a large tree, in bytes.
 pub(super) fn segment_bytes(slots: usize) -> f64 {
     let chunk = (CHUNK_SEGMENTS + 1) * row_bytes(slots) + CHUNK_EXTRA_BYTES;
     chunk as f64 / CHUNK_SEGMENTS as f64
 }
 
 impl Sets {
-    /// Empty ones.
+    /// Empty sets.
     pub(super) fn new(segments: usize, slots: usize) -> Sets {
         let row_bytes = row_bytes(slots);
         let chunk = |first: usize| {
@@ -49,7 +49,7 @@ impl Sets {
         Sets { chunks: Arc::new(chunks), segments, row_bytes, all: SlotSet::default() }
     }
 
-    /// The bits of a chunk's row. Row 0 is what all have.
+    /// Returns the bits of a chunk's row. Row 0 is the union over the chunk.
     #[inline(always)]
     fn row(&self, chunk: usize, row: usize) -> &[u8] {
         &self.chunks[chunk][row * self.row_bytes..][..self.row_bytes]
@@ -65,7 +65,7 @@ impl Sets {
         slots.insert_bits(row);
     }
 
-    /// Adds the slots of the segments from one to another, both included.
+    /// Adds the slots of the segments from `first` to `last`, both included.
     pub(super) fn collect_range<T: Trace>(
         &self,
         (first, last): (usize, usize),
@@ -90,22 +90,22 @@ impl Sets {
         slots.insert_all(found);
     }
 
-    /// Whether a slot is in the row's bits.
+    /// Whether a row contains a slot.
     fn has(&self, chunk: usize, row: usize, slot: RunSlot) -> bool {
         self.row(chunk, row)[usize::from(slot.0 / 8)] >> (slot.0 % 8) & 1 != 0
     }
 
-    /// The first segment from `from` on that has a slot.
+    /// Returns the first segment at or after `from` that has a slot.
     pub(super) fn first_with(&self, slot: RunSlot, from: usize) -> Option<usize> {
         self.segments_with(slot, from..self.segments).next()
     }
 
-    /// The last segment up to `to` that has a slot.
+    /// Returns the last segment at or before `to` that has a slot.
     pub(super) fn last_with(&self, slot: RunSlot, to: usize) -> Option<usize> {
         self.segments_with(slot, 0..to + 1).next_back()
     }
 
-    /// Of some segments those that have a slot. Chunks without it are passed at once.
+    /// Returns the segments in a range that have a slot. Chunks without it are skipped.
     fn segments_with(
         &self,
         slot: RunSlot,
@@ -135,7 +135,7 @@ impl Sets {
         bytes[row_at + byte] |= bit;
     }
 
-    /// Takes a slot out of every set.
+    /// Removes a slot from every set.
     pub(super) fn remove(&mut self, slot: RunSlot) {
         if !self.all.contains(slot) {
             return;
@@ -150,7 +150,7 @@ impl Sets {
         }
     }
 
-    /// The sizes of all allocations.
+    /// Returns the size of each allocation, in bytes.
     pub(super) fn allocations(&self) -> impl Iterator<Item = usize> + '_ {
         let counts = 2 * size_of::<usize>();
         let table = [counts + size_of::<Vec<()>>(), self.chunks.len() * size_of::<Arc<[u8]>>()];

@@ -1,17 +1,17 @@
-//! Remix as it was first: a selector for every entry of all runs, in key order.
+//! Remix as published: a selector for every entry of all runs, in key order.
 //! ```text
 //! keys       ant | bat  bee  bee' cat | cot  cow ...  bee' is an older version of bee
-//! selectors   3  |  1    0   +3    3  |  1    3       the run of each; +: an older version
+//! selectors   3  |  1    0   +3    3  |  1    3       each entry's run; +: an older version
 //! cursors        |  0, 0, 0, 1        |  1, 1, 0, 3   entries of each run before the segment
 //! ```
-//! The holder of the runs can search a segment by reading the keys that [`SortedView::place`]
-//! names. It can walk over all runs with [`SortedView::walk`], without comparing a key. The price:
-//! where a new key's selector belongs is known only to a reader of the segment's keys. So a flush
-//! makes the view anew, from the merged stream of old and new keys (GRF paper, section 3.2). What
-//! is noted until then is kept as the semi-sorted form keeps it: bits beside the selectors.
+//! Whoever has the runs can search a segment by reading the keys that [`SortedView::place`] names.
+//! Walking over all runs with [`SortedView::walk`] compares no keys. The price: the place of a new
+//! key's selector can be found only by reading the segment's keys. So a flush rebuilds the view
+//! from the merged stream of old and new keys (GRF paper, section 3.2). Moves that are noted in the
+//! meantime are kept as in the semi-sorted form: as bits next to the selectors.
 //!
-//! Invariant: an entry's selector stands as far into its segment as the entry; a cursor counts the
-//! selectors before.
+//! Invariant: an entry's selector has the same index in its segment as the entry; a cursor counts
+//! the selectors before the segment.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use super::ranks::{Ranks, RanksBuilder, rank_bits};
 use super::sets::Sets;
 use super::walk::RemixWalk;
 
-/// Fewer and more entries of a segment are not worth while.
+/// The useful range of entries per segment.
 const SEGMENT_KEYS: std::ops::RangeInclusive<f64> = 4.0..=256.0;
 
-/// What is fixed until the view is made anew.
+/// What is fixed until the view is rebuilt.
 pub(super) struct View {
     anchors: Anchors,
     pub(super) ranks: Ranks,
@@ -46,38 +46,37 @@ pub(super) struct View {
 #[derive(Clone)]
 pub struct SortedRemix {
     view: Arc<View>,
-    /// Slots whose selectors mean nothing any more.
+    /// Slots whose selectors are no longer valid.
     vacated: SlotSet,
-    /// What was noted since.
+    /// The moves noted since the view was built.
     noted: Option<Sets>,
     entries: u64,
 }
 
 impl SortedRemix {
-    /// How many segments there are; the first and the last, below and above all keys, have no
-    /// entries.
+    /// The number of segments. The first and the last, below and above all keys, have no entries.
     pub fn segments(&self) -> usize {
         self.view.anchors.segments()
     }
 
-    /// A key that is not above any key of a segment, and above all keys of the segments before. For
+    /// Returns a key at or below all keys of a segment and above all keys of earlier segments. For
     /// the last segment, it is above all keys but the last.
     pub fn anchor(&self, segment: usize) -> Vec<u8> {
         self.view.anchors.start(segment)
     }
 
-    /// Whether the view has no entry at all.
+    /// Whether the view has no entries.
     pub fn is_empty(&self) -> bool {
         self.view.len() == 0
     }
 
-    /// How many entries a run has before a segment.
+    /// The number of a run's entries before a segment.
     pub fn cursor(&self, segment: usize, slot: RunSlot) -> u64 {
         self.view.ranks.of(segment, usize::from(slot.0))
     }
 
-    /// The selectors of a segment: the run of each entry, and whether it is an older version of the
-    /// one before.
+    /// Returns the selectors of a segment: the run of each entry, and whether it is an older
+    /// version of the previous one.
     pub fn selectors(&self, segment: usize) -> impl Iterator<Item = (RunSlot, bool)> + '_ {
         self.view.entries(segment).map(|at| self.view.selector(at))
     }
@@ -87,7 +86,7 @@ impl SortedRemix {
         usize::from(slot.0) < self.view.slots && !self.vacated.contains(slot)
     }
 
-    /// All entries from the nth of a segment on, in key order.
+    /// Returns all entries from the nth of a segment on, in key order.
     pub fn scan(&self, segment: usize, nth: usize) -> impl Iterator<Item = Selected> + '_ {
         let mut walk = RemixWalk::new(&self.view, segment, nth);
         std::iter::from_fn(move || walk.forward())
@@ -95,12 +94,12 @@ impl SortedRemix {
 }
 
 impl View {
-    /// How many entries there are.
+    /// The number of entries.
     pub(super) fn len(&self) -> u64 {
         self.ranks.total(self.anchors.segments())
     }
 
-    /// The entries of a segment, counted over all of them.
+    /// Returns the index range of a segment's entries among all entries.
     pub(super) fn entries(&self, segment: usize) -> Range<u64> {
         self.ranks.total(segment)..self.ranks.total(segment + 1)
     }
@@ -122,7 +121,7 @@ impl View {
         entries.for_each(|at| slots.insert(self.selector(at).0));
     }
 
-    /// Adds the runs that have entries in the segments from one to another, both included.
+    /// Adds the runs that have entries in the segments from `first` to `last`, both included.
     fn collect_range<T: Trace>(
         &self,
         first: usize,
@@ -139,7 +138,7 @@ impl View {
         }
     }
 
-    /// The first segment from `from` on where a run has an entry.
+    /// Returns the first segment at or after `from` with an entry of a run.
     fn first_with(&self, slot: RunSlot, from: usize) -> Option<usize> {
         let (slot, segments) = (usize::from(slot.0), self.anchors.segments());
         let before = self.ranks.of(from, slot);
@@ -148,7 +147,7 @@ impl View {
         (first < segments).then_some(first)
     }
 
-    /// The last segment up to `to` where a run has an entry.
+    /// Returns the last segment at or before `to` with an entry of a run.
     fn last_with(&self, slot: RunSlot, to: usize) -> Option<usize> {
         let slot = usize::from(slot.0);
         let all = self.ranks.of(to + 1, slot);
@@ -257,25 +256,25 @@ impl SortedView for SortedRemix {
     }
 }
 
-/// Makes the sorted view of one stream of all runs' entries, merged.
+/// Builds the sorted view from one merged stream of all runs' entries.
 pub struct SortedRemixBuilder {
     anchors: AnchorsBuilder,
     ranks: RanksBuilder,
-    /// Slot and version of each entry.
+    /// The slot of each entry, and whether it is an older version.
     selectors: Vec<(RunSlot, bool)>,
     slots: usize,
     segment_keys: usize,
-    /// Entries of the last segment.
+    /// The number of entries in the last segment.
     len: usize,
     room: u64,
 }
 
-/// Bits that a slot's number takes.
+/// Bits of a slot number.
 fn slot_bits(slots: usize) -> usize {
     (usize::BITS - (slots - 1).leading_zeros()) as usize
 }
 
-/// The entries of a segment that take the memory that the plan has for them.
+/// The number of entries per segment that uses up the plan's memory.
 fn segment_keys(plan: &TreePlan) -> usize {
     let slots = plan.slots();
     let left = plan.bits_per_key - (slot_bits(slots) + 1) as f64;
@@ -285,8 +284,8 @@ fn segment_keys(plan: &TreePlan) -> usize {
 }
 
 impl SortedRemixBuilder {
-    /// For segments of `segment_keys` entries: more only where one key, or one bit string, has
-    /// more. Requires: a plan of at most 256 slots.
+    /// A builder of segments with `segment_keys` entries. A segment has more only if a single key,
+    /// or bit string, has more. Requires: a plan of at most 256 slots.
     pub fn with_segment_keys(plan: &TreePlan, segment_keys: usize) -> Self {
         let slots = plan.slots();
         assert!((1..=256).contains(&slots), "{slots} slots");
@@ -301,8 +300,8 @@ impl SortedRemixBuilder {
         }
     }
 
-    /// The next entry. Requires: its key is not less than the one before; of equal keys, the newest
-    /// entry comes first.
+    /// Adds the next entry. Requires: its key is at or above the previous one; entries of one key
+    /// come newest first.
     pub fn add(&mut self, key: &[u8], slot: RunSlot) {
         assert!(usize::from(slot.0) < self.slots, "{slot:?} of {} slots", self.slots);
         let is_older = self.anchors.last() == Some(key);

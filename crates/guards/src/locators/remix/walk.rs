@@ -1,12 +1,12 @@
-//! A walk over the entries of the sorted view, either way: which run each is in, and where in it.
-//! No key is read.
+//! A walk over the entries of the sorted view, in either direction. It knows the run of each entry
+//! and its rank there, without reading keys.
 //! ```text
 //! selectors    3  |  1    0   +3    3  |  1    3
-//! walk                    ^                          stands between two entries
-//! counts       of each run's entries, how many lie before it: the rank of its next one
+//! walk                    ^                          position between two entries
+//! counts       for each run, its entries before the position: the rank of its next one
 //! ```
 //! It keeps its view alive and borrows nothing. Invariant: the counts are those of the selectors
-//! before the walk.
+//! before the position.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use trommel_filters::{Selected, SortedWalk};
 
 use super::sorted::View;
 
-/// A place between two entries of a [`SortedRemix`](super::SortedRemix).
+/// A position between two entries of a [`SortedRemix`](super::SortedRemix).
 pub(super) struct RemixWalk {
     view: Arc<View>,
-    /// How many entries lie before it.
+    /// The number of entries before the position.
     at: u64,
     len: u64,
     /// How many of them are in each run.
@@ -25,7 +25,7 @@ pub(super) struct RemixWalk {
 }
 
 impl RemixWalk {
-    /// Before the nth entry of a segment; behind its last one if it has fewer.
+    /// A walk before the nth entry of a segment, or after its last one if it has fewer.
     pub(super) fn new(view: &Arc<View>, segment: usize, nth: usize) -> RemixWalk {
         let entries = view.entries(segment);
         let counts = (0..view.slots).map(|slot| view.ranks.of(segment, slot)).collect();

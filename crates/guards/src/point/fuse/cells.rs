@@ -1,39 +1,38 @@
-//! Numbers of `bits` bits, the first few of them one bit longer, found by their place.
+//! An array of cells of `bits` bits each, the first `wide` of them one bit longer.
 //! ```text
-//! eight low bits  | place 0 | place 1 | ... | place count - 1 |   a byte each, or nothing:
-//!                                                         if cells have fewer bits
-//! the others      place   0      1            wide - 1  wide         count - 1
+//! low eight bits  | place 0 | place 1 | ... | place count - 1 |   a byte each; none if cells
+//!                                                         have fewer bits
+//! other bits      place   0      1            wide - 1  wide         count - 1
 //!                         rest+1 rest+1  ...  rest+1  | rest  rest ...  rest   |
 //!                                                         then at least 8 other bytes
 //! ```
-//! So many numbers can have any average length, and are still found with a multiplication. A cell's
-//! byte alone tells most sums apart, and is read without shifts. Probes of packed cells alone took
+//! Cells can have any average length, and are still located by a multiplication. A cell's byte
+//! alone refutes most absent keys and is read without shifts. Probes of packed cells only took
 //! twice as many instructions.
 //!
-//! Invariant: the bytes of the cells are followed by others ([`READ_BYTES`]), so that a reader
-//! loads eight at once.
+//! Invariant: at least [`READ_BYTES`] bytes follow the cells, so a reader may load eight at once.
 
 use trommel_filters::Trace;
 
-/// Bytes that follow the cells, at least.
+/// The minimum number of bytes after the cells.
 pub(crate) const READ_BYTES: usize = 8;
 
-/// The most bits of a cell.
+/// The maximum number of bits per cell.
 pub(crate) const BITS_MAX: u32 = 32;
 
-/// How cells lie in bytes.
+/// The layout of cells in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cells {
     count: usize,
-    /// Whether eight bits of each are bytes.
+    /// Whether the low eight bits of each cell are stored as a byte.
     in_bytes: bool,
-    /// The bits of a cell that are packed.
+    /// The number of packed bits per cell.
     rest: u32,
     wide: usize,
 }
 
 impl Cells {
-    /// None: there are no such cells. (They fit into memory whose size is a u64.)
+    /// None: no such layout is valid. (A valid one has a size that fits into a u64.)
     pub(crate) fn new(count: usize, bits: u32, wide: usize) -> Option<Self> {
         let longest = bits + u32::from(wide > 0);
         let fits = longest <= BITS_MAX && wide <= count && count as u64 <= u64::MAX >> 8;
@@ -42,7 +41,8 @@ impl Cells {
         fits.then_some(Cells { count, in_bytes, rest, wide })
     }
 
-    /// So many cells of so many bits each on average, as near below as cells can come to it.
+    /// The layout of `count` cells whose average length is `average`, rounded down as little as
+    /// possible.
     pub(crate) fn of_average(count: usize, average: f64) -> Self {
         let average = average.clamp(0.0, f64::from(BITS_MAX));
         let wide = (average.fract() * count as f64) as usize;
@@ -67,21 +67,21 @@ impl Cells {
         if self.in_bytes { self.count } else { 0 }
     }
 
-    /// The packed bits that the cell at `place` has, and so all cells before it.
+    /// A mask of the packed bits in the cell at `place`, and thus in all cells before it.
     #[inline(always)]
     fn rest_mask(&self, place: usize) -> u64 {
         (1 << (self.rest + u32::from(place < self.wide))) - 1
     }
 
-    /// Where the packed bits of a cell begin: a byte, and a bit in it.
+    /// Returns the position of a cell's packed bits: a byte, and a bit in it.
     #[inline(always)]
     fn rest_at(&self, place: usize) -> (usize, usize) {
         let bit = place * self.rest as usize + place.min(self.wide);
         (self.in_bytes_size() + bit / 8, bit % 8)
     }
 
-    /// The packed bits of the cell at `place` in the low bits; what is above belongs to others.
-    /// Requires: there is such a cell.
+    /// Returns the packed bits of the cell at `place`, in the low bits; higher bits belong to other
+    /// cells. Requires: the cell exists.
     #[inline(always)]
     fn rest(&self, bytes: &[u8], place: usize) -> u64 {
         let (at, bit) = self.rest_at(place);
@@ -94,8 +94,8 @@ impl Cells {
         self.rest(bytes, a) ^ self.rest(bytes, b) ^ self.rest(bytes, c)
     }
 
-    /// Whether the exclusive or of three cells is `wanted`, in as many low bits as the last of them
-    /// has. Requires: there are such cells, their places ascend.
+    /// Whether the exclusive or of three cells is `wanted`, in as many low bits as the last cell
+    /// has. Requires: the cells exist, and places ascend.
     #[inline(always)]
     pub(crate) fn sum_to<T: Trace>(
         &self,
@@ -115,8 +115,8 @@ impl Cells {
         self.rest_mask(c) == 0 || self.rests_sum_to(bytes, places, wanted, trace)
     }
 
-    /// As `sum_to`, for the packed bits. Out of line: most sums are refuted by bytes, in few
-    /// instructions that go inline.
+    /// Same as `sum_to`, for the packed bits. Not inlined: bytes refute most keys, in few inlined
+    /// instructions.
     #[inline(never)]
     fn rests_sum_to<T: Trace>(
         &self,
@@ -133,7 +133,7 @@ impl Cells {
     }
 
     /// Sets the cell at `own`, one of three, so that their exclusive or is `wanted`, in as many low
-    /// bits as it has. Requires: as of `sum_to`; it is zero.
+    /// bits as it has. Requires: as for `sum_to`; the cell is zero.
     #[inline(always)]
     pub(crate) fn complete(
         &self,
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use trommel_filters::Untraced;
 
-    /// Bits that the cell at `place` has.
+    /// The number of bits of the cell at `place`.
     fn bits_at(cells: &Cells, place: usize) -> u32 {
         cells.bits() + u32::from(place < cells.wide())
     }
@@ -180,7 +180,7 @@ mod tests {
             assert!((size as f64) <= (count as f64 * average / 8.0).ceil(), "{cells:?}");
             let mut bytes = vec![0; size as usize + READ_BYTES];
             let wanted = |place: usize| 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(place as u64 + 1);
-            // Each cell is the last of three, which those before do not change.
+            // Each cell is the last of three, and earlier cells stay as they are.
             let places = |place: usize| [place - 2, place - 1, place];
             for place in 2..count {
                 cells.complete(&mut bytes, places(place), place, wanted(place));

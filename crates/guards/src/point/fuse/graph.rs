@@ -1,15 +1,15 @@
-//! Which three cells a key has.
+//! The three cells of each key.
 //! ```text
-//! binary fuse  segments  | 0 | 1 | 2 | 3 | 4 | ... | n+1 |  a key: a cell in three neighbours
-//!                                a   b   c
-//! xor          thirds    |    0    |    1    |    2    |    a key: one cell in each
+//! binary fuse  segments  | 0 | 1 | 2 | 3 | 4 | ... | n+1 |  a key: one cell in each of three
+//!                                a   b   c                   consecutive segments
+//! xor          thirds    |    0    |    1    |    2    |    a key: one cell in each third
 //!                             a      b           c
 //! ```
-//! (Binary fuse filters: Graf and Lemire 2022; xor filters: Graf and Lemire 2020.) At either end of
-//! a binary fuse filter each cell has fewer keys. Peeling begins there, and so the filter needs
-//! fewer cells for all keys.
+//! (Binary fuse filters: Graf and Lemire 2022; xor filters: Graf and Lemire 2020.) At both ends of
+//! a binary fuse filter, cells have fewer keys. Peeling begins there, so the filter needs fewer
+//! cells.
 //!
-//! Invariant: places ascend, and lie below `cell_count`. No cells: no keys.
+//! Invariant: places ascend and are below `cell_count`. No cells: no keys.
 
 use std::ops::Range;
 
@@ -19,44 +19,44 @@ use trommel_filters::hash::scaled;
 use super::cells::{BITS_MAX, Cells};
 use super::{BINARY_FUSE, XOR};
 
-/// How the cells of keys are chosen.
+/// How a filter assigns three cells to each key.
 pub trait Graph: Copy {
-    /// Whose graph it is.
+    /// The kind of filter with this graph.
     const KIND: &'static dyn FilterKind;
-    /// What names it in files.
+    /// The number that identifies the kind in files.
     const TAG: u16;
-    /// In large filters.
+    /// Cells per key in large filters.
     const CELLS_PER_KEY: f64;
 
-    /// With cells for so many keys: a few more after every few tries that failed.
+    /// The graph for `keys` keys. It has somewhat more cells after several failed tries.
     fn for_keys(keys: usize, tries: u8) -> Self;
 
-    /// How many cells there are.
+    /// The number of cells.
     fn cell_count(&self) -> usize;
 
     /// Whether there are no cells.
     fn is_empty(&self) -> bool;
 
-    /// The three cells of a key. Requires: there are cells.
+    /// Returns the three cells of a key. Requires: there are cells.
     fn places(&self, mix: u64) -> [usize; 3];
 
-    /// Two numbers that tell it.
+    /// Encodes the graph as two numbers.
     fn encode(&self) -> (u32, u8);
 
-    /// None: no graph is told so.
+    /// Decodes a graph. None: these numbers are invalid.
     fn decode(size: u32, shape: u8) -> Option<Self>;
 
-    /// Cells of so many bits together.
+    /// Returns the layout of `count` cells with `payload_bits` bits in all.
     fn cells(count: usize, payload_bits: f64) -> Cells;
 
-    /// The least bits of a small table's filter, which may exceed the budget. Each cell has at
-    /// least half the bits per key, however many cells there are.
+    /// Returns the minimum bits of a small table's filter, which may exceed its budget. Each cell
+    /// has at least half the bits per key, however many cells there are.
     fn least_bits(&self, keys: usize, payload_bits: f64) -> f64 {
         if keys == 0 { 0.0 } else { payload_bits / 2.0 / keys as f64 * self.cell_count() as f64 }
     }
 }
 
-/// More cells, the more tries have failed.
+/// The growth factor of cells after failed tries.
 fn growth(tries: u8) -> f64 {
     1.0 + f64::from(tries / 8) / 20.0
 }
@@ -64,17 +64,17 @@ fn growth(tries: u8) -> f64 {
 /// The segments of a binary fuse filter.
 #[derive(Clone, Copy, Debug)]
 pub struct Fuse {
-    /// The places where a key's first cell may be: all but two segments.
+    /// The number of places for a key's first cell: all but two segments.
     starts: usize,
-    /// The length of a segment is a power of two.
+    /// The length of a segment, as a power of two.
     segment_bits: u32,
 }
 
-/// Cells of so many bits on average become bytes, for less than a hundredth more memory: packed
-/// ones take twice the time to ask.
+/// Cells of such average length are rounded up to bytes, for less than one percent more memory:
+/// probing packed cells takes twice the time.
 const NEARLY_BYTES: Range<f64> = 7.93..8.0;
 
-/// A place in a segment is chosen by so many bits of a hash at most.
+/// The maximum number of hash bits that choose a place in a segment.
 const SEGMENT_BITS_MAX: u32 = 18;
 
 impl Graph for Fuse {
@@ -82,7 +82,7 @@ impl Graph for Fuse {
     const TAG: u16 = 4;
     const CELLS_PER_KEY: f64 = 1.125;
 
-    /// The sizes that the paper found by experiments.
+    /// Uses the sizes that the paper found by experiments.
     fn for_keys(keys: usize, tries: u8) -> Self {
         if keys == 0 {
             return Fuse { starts: 0, segment_bits: 0 };
@@ -177,8 +177,8 @@ impl Graph for Xored {
         (shape == 0).then_some(Xored { third: size as usize })
     }
 
-    /// All of one length, and one bit at least: hardly any key has three long cells where only some
-    /// are.
+    /// All cells have the same length, at least one bit: few keys would have three long cells if
+    /// only some cells were long.
     fn cells(count: usize, payload_bits: f64) -> Cells {
         let average = payload_bits / count.max(1) as f64;
         Cells::of_average(count, average.floor().clamp(1.0, f64::from(BITS_MAX)))

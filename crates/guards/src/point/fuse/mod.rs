@@ -1,18 +1,18 @@
-//! Filters of three cells a key: binary fuse and xor.
+//! Filters with three cells per key: binary fuse and xor.
 //! ```text
-//! hash ──seed──> mix ─┬─> three places: a < b < c                    (graph.rs: what differs)
-//!                     └─> fingerprint = cell[a] ^ cell[b] ^ cell[c]  (peel.rs: how to fill them)
+//! hash ──seed──> mix ─┬─> three places: a < b < c                    (graph.rs: the difference)
+//!                     └─> fingerprint = cell[a] ^ cell[b] ^ cell[c]  (peel.rs: fills the cells)
 //!
 //! bytes   | cells | size u32 | wide u32 | shape u8 | cell bits u8 |
 //!         | check u32 | kind u16 | version u8 | seed u8 |
 //! ```
-//! A key that was not added finds three cells whose sum is anything: it is taken for one with a
-//! chance of 2^-bits. In fuse filters, the first cells may have one bit more than the others
-//! (`cells.rs`). A key's fingerprint has as many bits as its last cell, so the average bits of a
-//! cell can be any number.
+//! The cells of an absent key have a random exclusive or, so it is a false positive with
+//! probability 2^-bits. In fuse filters, the first cells may have one bit more than the others
+//! (`cells.rs`). A key's fingerprint has as many bits as its last cell, so the average cell size
+//! can be any number of bits.
 //!
-//! Invariant: for every key that was added, the sum of its cells is its fingerprint. No cells:
-//! nothing was added.
+//! Invariant: for every added key, the exclusive or of its cells is its fingerprint. No cells: no
+//! key was added.
 
 mod cells;
 mod graph;
@@ -29,7 +29,7 @@ use trommel_filters::{
 
 use graph::{Fuse, Graph, Xored};
 
-/// `binary-fuse`: a binary fuse filter of three cells a key.
+/// `binary-fuse`: a binary fuse filter with three cells per key.
 pub const BINARY_FUSE: &dyn FilterKind = &TableKind::new(
     "binary-fuse",
     |options| Box::new(BinaryFuseBuilder::new(options.bits_per_key)),
@@ -38,7 +38,7 @@ pub const BINARY_FUSE: &dyn FilterKind = &TableKind::new(
 .with_tag(Fuse::TAG)
 .with_rate_law(RateLaw::of_fingerprints(1.125));
 
-/// `xor`: an xor filter of three cells a key.
+/// `xor`: an xor filter with three cells per key.
 pub const XOR: &dyn FilterKind = &TableKind::new(
     "xor",
     |options| Box::new(XorBuilder::new(options.bits_per_key)),
@@ -52,19 +52,20 @@ const FIELDS_BYTES: usize = 4 + 4 + 1 + 1;
 const TRAILER_BYTES: usize = FIELDS_BYTES + Signature::BYTES;
 const _: () = assert!(TRAILER_BYTES >= READ_BYTES, "what follows the cells");
 const VERSION: u8 = 1;
-/// Seeds that are tried before the filter says "maybe" to everything. One try in some fails.
+/// The number of seeds tried before the filter says "maybe" to everything. A try fails now and
+/// then.
 const TRIES: u8 = 200;
 
-/// A binary fuse filter over checked bytes: 1.125 cells per key, which lie near each other.
+/// A binary fuse filter over checked bytes: 1.125 cells per key, close to each other.
 pub type BinaryFuse<B> = ThreeCells<Fuse, B>;
-/// Collects the hashes of a table's keys, then makes the bytes of a binary fuse filter.
+/// Collects the hashes of a table's keys and builds the bytes of a binary fuse filter.
 pub type BinaryFuseBuilder = ThreeCellsBuilder<Fuse>;
 /// An xor filter over checked bytes: 1.23 cells per key, anywhere.
 pub type Xor<B> = ThreeCells<Xored, B>;
-/// Collects the hashes of a table's keys, then makes the bytes of an xor filter.
+/// Collects the hashes of a table's keys and builds the bytes of an xor filter.
 pub type XorBuilder = ThreeCellsBuilder<Xored>;
 
-/// Collects the hashes of a table's keys, then makes the filter's bytes.
+/// Collects the hashes of a table's keys and builds the filter's bytes.
 #[derive(Clone, Debug)]
 pub struct ThreeCellsBuilder<G> {
     hashes: Vec<u64>,
@@ -73,8 +74,11 @@ pub struct ThreeCellsBuilder<G> {
 }
 
 impl<G: Graph> ThreeCellsBuilder<G> {
-    /// No key yet. More bits per key (a fraction is fine; at most 32 in a cell): more memory, fewer
-    /// false positives. Requires: a number.
+    /// An empty builder. `bits_per_key` may be a fraction; a cell has at most 32 bits. More: more
+    /// memory, fewer false positives.
+    ///
+    /// # Panics
+    /// [`finish`](TableFilterBuilder::finish) panics if it is not a number.
     pub fn new(bits_per_key: f64) -> Self {
         ThreeCellsBuilder { hashes: Vec::new(), bits_per_key, graph: PhantomData }
     }
@@ -87,7 +91,7 @@ impl<G: Graph> ThreeCellsBuilder<G> {
         }
     }
 
-    /// The false positive rate that theory promises for so many bits per key of a large table.
+    /// Returns the theoretical false positive rate at `bits_per_key`, for a large table.
     pub fn expected_rate(bits_per_key: f64) -> f64 {
         let cells = G::cells(1 << 20, bits_per_key * (1 << 20) as f64 / G::CELLS_PER_KEY);
         let narrow = 0.5f64.powi(cells.bits() as i32);
@@ -107,8 +111,7 @@ impl<G: Graph> ThreeCellsBuilder<G> {
         bytes
     }
 
-    /// The bytes with the cells of these keys filled, and whatever follows. None: not with this
-    /// seed.
+    /// Returns the filled cells of these keys, with room for the trailer. None: this seed fails.
     fn filled(hashes: &[u64], seed: u8, graph: G, cells: &Cells) -> Option<Vec<u8>> {
         let key = scattered(seed.into());
         let mut mixed = grouped(hashes, |hash| remix(hash, key));
@@ -120,14 +123,14 @@ impl<G: Graph> ThreeCellsBuilder<G> {
     }
 }
 
-/// What the sum of a key's cells is to be, in the low bits.
+/// Returns the fingerprint of a key, in the low bits.
 #[inline(always)]
 fn fingerprint(mix: u64) -> u64 {
     remix(mix, 0x632b_e59b_d9b4_e019)
 }
 
 impl<G: Graph> TableFilterBuilder for ThreeCellsBuilder<G> {
-    /// Never fails: the order of keys does not matter here.
+    /// Adds a key. Never fails: the order of keys does not matter.
     #[inline]
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         self.add_hash(hash_key(key, HashUse::Table));
@@ -143,8 +146,7 @@ impl<G: Graph> TableFilterBuilder for ThreeCellsBuilder<G> {
             if let Some(bytes) = Self::filled(&self.hashes, seed, graph, &cells) {
                 return self.image(graph, cells, seed, bytes);
             }
-            // Equal hashes never get cells of their own. They are so rare that they are looked for
-            // only now.
+            // Equal hashes make every try fail. They are so rare that they are removed only now.
             self.hashes.sort_unstable();
             self.hashes.dedup();
         }
@@ -154,7 +156,7 @@ impl<G: Graph> TableFilterBuilder for ThreeCellsBuilder<G> {
     }
 }
 
-/// A filter of three cells a key over checked bytes.
+/// A filter with three cells per key over checked bytes.
 #[derive(Clone, Debug)]
 pub struct ThreeCells<G, B> {
     bytes: B,
@@ -164,8 +166,11 @@ pub struct ThreeCells<G, B> {
 }
 
 impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
-    /// Checks bytes that the builder made. What lies in the cells is not checked, for any cells are
-    /// a filter: the owner of the bytes keeps a checksum.
+    /// Checks bytes that the builder made. It does not check the cells, since any bits form a
+    /// filter: the owner of the bytes keeps a checksum.
+    ///
+    /// # Errors
+    /// The trailer is damaged or belongs to another kind, or the length is wrong.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let (fields, seed) = Signature::fields(image, (G::TAG, VERSION), FIELDS_BYTES)?;
@@ -180,7 +185,7 @@ impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
         Ok(ThreeCells { bytes, graph, cells, seed: scattered(seed.into()) })
     }
 
-    /// The bits of a cell, on average.
+    /// The average number of bits per cell.
     pub fn cell_bits(&self) -> f64 {
         let count = self.graph.cell_count().max(1);
         f64::from(self.cells.bits()) + self.cells.wide() as f64 / count as f64

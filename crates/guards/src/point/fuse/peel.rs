@@ -1,39 +1,39 @@
-//! Fills the cells, so that each key's three sum up to its fingerprint.
+//! Fills the cells so that the exclusive or of each key's three is its fingerprint.
 //! ```text
-//! cells   count of keys, xor of their mixes   a cell of one key alone: that key gets the cell,
-//!                                             and leaves its others
-//!           1 ──> key k takes it ──> others: count - 1 ──> another cell of one key alone ...
+//! cells   count of keys, xor of their mixes   a cell with a single key: the key gets this cell
+//!                                             and leaves its other two
+//!           1 ──> key k takes it ──> others: count - 1 ──> another cell with a single key ...
 //! then, from the last key to the first: its own cell = fingerprint ^ the two others,
 //! which no later step changes
 //! ```
-//! Invariant: a key's own cell is no cell of a key that left later.
+//! Invariant: a key's own cell is not a cell of any key that left later.
 
 use super::cells::Cells;
 
 use super::fingerprint;
 use super::graph::Graph;
 
-/// Which of a key's three cells: the low bits of a cell's state are the xor of those of its keys.
+/// Tells a key's three cells apart. The low bits of a cell's state are the xor of these numbers.
 const WHICH_BITS: u32 = 2;
 const ONE_KEY: u8 = 1 << WHICH_BITS;
 const WHICH: u8 = ONE_KEY - 1;
 
-/// The order in which keys left, and each one's own cell.
+/// The keys in the order in which they left, and each one's own cell.
 pub(super) struct Peeled {
     mixes: Vec<u64>,
     own: Vec<u8>,
 }
 
-/// All cells while keys leave.
+/// The cells and the keys that have not left yet.
 struct Left {
-    /// For each cell: how many keys have it, and the xor of which of their cells it is.
+    /// For each cell, the number of its keys, and the xor of which of their cells it is.
     states: Vec<u8>,
-    /// For each cell: the xor of its keys.
+    /// For each cell, the xor of its keys.
     sums: Vec<u64>,
 }
 
 impl Left {
-    /// None: more keys have one cell than can be counted.
+    /// None: a cell has more keys than can be counted.
     fn of<G: Graph>(graph: &G, mixes: &[u64]) -> Option<Self> {
         let mut states = vec![0u8; graph.cell_count()];
         let mut sums = vec![0; graph.cell_count()];
@@ -58,13 +58,13 @@ impl Left {
     }
 }
 
-/// None: keys are left of which none has a cell alone. Requires: there are cells, if there are
-/// keys.
+/// Peels all keys. None: some keys are left, and none of them has a cell to itself. Requires: there
+/// are cells if there are keys.
 pub(super) fn peel<G: Graph>(graph: &G, mut mixes: Vec<u64>) -> Option<Peeled> {
     let keys = mixes.len();
     let mut left = Left::of(graph, &mixes)?;
-    // Each cell becomes one of a key alone at most once. One place more, for what is written and
-    // not kept.
+    // Each cell gets down to a single key at most once. One extra place takes writes that are not
+    // kept.
     let mut alone = vec![0u32; graph.cell_count() + 1];
     let mut waiting = 0;
     for place in 0..graph.cell_count() {
@@ -72,7 +72,7 @@ pub(super) fn peel<G: Graph>(graph: &G, mut mixes: Vec<u64>) -> Option<Peeled> {
         waiting += usize::from(left.is_alone(place));
     }
     let mut own = Vec::with_capacity(keys);
-    // The keys are in the sums: the list takes those that left.
+    // The keys are in the sums; `mixes` now collects the keys that left.
     mixes.clear();
     while waiting > 0 {
         waiting -= 1;
@@ -99,7 +99,7 @@ pub(super) fn peel<G: Graph>(graph: &G, mut mixes: Vec<u64>) -> Option<Peeled> {
 const OTHERS: [[u8; 2]; 4] = [[1, 2], [0, 2], [0, 1], [0, 0]];
 
 impl Peeled {
-    /// Requires: the cells are zero.
+    /// Fills the cells. Requires: they are zero.
     pub(super) fn fill<G: Graph>(&self, graph: &G, cells: &Cells, bytes: &mut [u8]) {
         for (&mix, &which) in self.mixes.iter().zip(&self.own).rev() {
             let places = graph.places(mix);

@@ -1,4 +1,4 @@
-//! Filters of three cells: rates, sizes, hashes that no key has.
+//! Filters with three cells per key: rates, sizes, hashes of absent keys.
 
 use trommel_filters::{AlignedBytes, LineCounter};
 
@@ -79,7 +79,7 @@ fn equal_hashes_end() {
     equal_hashes_are_one::<Xored>();
 }
 
-/// Hashes like these come from no key: even so building ends, and nothing is lost.
+/// No real keys have such hashes. Even so, building ends and no key is lost.
 #[test]
 fn hashes_without_chance_end() {
     for step in [1, 1 << 20, 1 << 44] {

@@ -1,10 +1,10 @@
-//! Builds an adaptive range filter: collects keys and questions, grows the tree, writes it level by
+//! Builds an adaptive range filter: collects keys and queries, grows the tree, writes it level by
 //! level.
 //! ```text
 //! keys ──────────> numbers ─┐
-//! questions ──────> ranges ─┴─> leaves to have ──> tree ──> nodes and leaves, breadth first
+//! queries ────────> ranges ─┴─> wanted leaves ──> tree ──> nodes and leaves, breadth first
 //! ```
-//! Invariant: a leaf is "empty" only if no number of a key lies below it.
+//! Invariant: a leaf is "empty" only if it covers no number of a key.
 
 use trommel_filters::{KeyRange, OutOfOrder, Reader, Signature, TableFilterBuilder, Writer};
 
@@ -13,29 +13,32 @@ use super::{LINE_BYTES, LINE_NODES, TAG, VERSION};
 use crate::range::base::number::{NumberCollector, Numbers};
 use crate::range::base::tail;
 
-/// A question that needs more leaves than this is not worth them.
+/// A query that needs more leaves than this is not worth them.
 const LEAVES_MAX: usize = 32;
-/// What an inner node costs: two nodes with their share of a line's rank, and one leaf.
+/// The cost of an inner node: two nodes with their share of a line's rank, and one leaf.
 const INNER_NODE_BITS: f64 = 2.0 * (LINE_BYTES * 8) as f64 / LINE_NODES as f64 + 1.0;
 
-/// Makes an adaptive range filter.
+/// Builds an adaptive range filter.
 #[derive(Clone, Debug)]
 pub struct ArfBuilder {
     keys: NumberCollector,
     bits_per_key: f64,
-    /// Per question its lower bound, whether it has an upper one, and that.
+    /// For each query: its lower bound, whether it has an upper one, and the upper bound.
     questions: Writer,
 }
 
 impl ArfBuilder {
-    /// No key and no question yet. Requires: bits per key are a number.
+    /// A builder without keys and queries.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number.
     pub fn new(bits_per_key: f64) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         ArfBuilder { keys: NumberCollector::default(), bits_per_key, questions: Writer::new() }
     }
 
-    /// Trains with a question, before or after keys are added: questions like it will be answered
-    /// well. A question that some key answers teaches nothing.
+    /// Trains with a range query, before or after keys are added, so that queries like it will be
+    /// answered well. A query whose range holds a key teaches nothing.
     pub fn train(&mut self, range: &KeyRange<'_>) {
         self.questions.string(range.lower());
         self.questions.u8(u8::from(range.upper().is_some()));
@@ -57,7 +60,7 @@ impl TableFilterBuilder for ArfBuilder {
         let mut fields = Writer::new();
         keys.space.write(&mut fields);
         let asked = key_count as f64 * self.bits_per_key.clamp(0.0, 1000.0);
-        // One line is cut on average in its middle; a tree without inner nodes has a line, too.
+        // On average half of the last line is unused; even a tree without inner nodes has a line.
         let overhead = ((tail::FIXED_BYTES + fields.len() + 4 + LINE_BYTES / 2) * 8) as f64;
         let inner_max = ((asked - overhead) / INNER_NODE_BITS).max(0.0) as usize;
         let mut tree = Tree::new(keys.space.bits(), inner_max);
@@ -68,7 +71,7 @@ impl TableFilterBuilder for ArfBuilder {
     }
 }
 
-/// The leaves that questions need, one for each question that needs it.
+/// Returns the leaves that queries need, one for each query that needs it.
 fn trained(keys: &Numbers, questions: &[u8]) -> Vec<super::grow::NodePrefix> {
     let mut input = Reader::new(questions);
     let mut places = Vec::new();
@@ -88,7 +91,7 @@ fn next_question<'a>(input: &mut Reader<'a>) -> Option<(&'a [u8], Option<&'a [u8
     Some((lower, bounded.then_some(upper)))
 }
 
-/// A node that waits to be written, and which keys are below it.
+/// A node to be written, and the keys below it.
 #[derive(Clone, Copy)]
 struct Waiting {
     node: u32,
@@ -96,7 +99,7 @@ struct Waiting {
     keys: (usize, usize),
 }
 
-/// Nodes in lines, then leaves, level by level.
+/// Writes nodes in lines, then leaves, level by level.
 fn encode(tree: &Tree, keys: &Numbers) -> Vec<u8> {
     let (mut is_inner, mut may_have) = (Vec::new(), Vec::new());
     let mut level = keys.space.bits();
@@ -125,7 +128,7 @@ fn encode(tree: &Tree, keys: &Numbers) -> Vec<u8> {
     bytes
 }
 
-/// Each line is a rank, then nodes.
+/// Writes lines: a rank, then nodes.
 fn lines_of(is_inner: &[bool]) -> Vec<u8> {
     let (mut lines, mut inner) = (Vec::new(), 0u32);
     for nodes in is_inner.chunks(LINE_NODES) {
@@ -137,7 +140,7 @@ fn lines_of(is_inner: &[bool]) -> Vec<u8> {
     lines
 }
 
-/// Eight bits a byte, the first one lowest.
+/// Packs eight bits per byte, least significant bit first.
 fn packed(bits: &[bool]) -> impl Iterator<Item = u8> {
     bits.chunks(8).map(|eight| eight.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit)))
 }

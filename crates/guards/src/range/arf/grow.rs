@@ -1,19 +1,18 @@
-//! The tree of an adaptive range filter as it grows: which leaves are worth their bits.
+//! Grows the tree of an adaptive range filter: selects the leaves that are worth their bits.
 //! ```text
-//! keys 1, 9       gap 2..8 between them     empty leaves that can be had there: 2-3, 4-7, 8
-//! question 5-6    needs 4-7                 escalate: split the nodes above 4-7 until it is a leaf
+//! keys 1, 9       gap 2..8 between them     possible empty leaves there: 2-3, 4-7, 8
+//! query 5-6       needs 4-7                 escalate: split the nodes above 4-7 until it is a leaf
 //! ```
-//! The questions of the training are counted by the leaf that they need. Leaves that most questions
-//! need come first, among these the largest, as long as the budget lasts. The paper splits for each
-//! question that went wrong, and merges what was not used for a while. Here it is one choice, since
-//! all questions are known.
+//! Training counts queries by the leaf that they need. The leaves that most queries need come
+//! first, among these the largest, as long as the budget lasts. The paper splits after each false
+//! positive, and merges what was not used for a while. Here one choice suffices, since all queries
+//! are known.
 //!
-//! What the training leaves of the budget goes to questions that fall evenly into the gaps between
-//! keys, all gaps alike. Each gap first gets the leaves of about its own size, then those of half
-//! that size, and so on.
+//! The rest of the budget serves queries that fall evenly into the gaps between keys, all gaps
+//! alike. Each gap first gets the leaves of about its own size, then those of half that size, and
+//! so on.
 //!
-//! Invariant: a leaf that was asked for holds no key. There are never more inner nodes than
-//! allowed.
+//! Invariant: a leaf that was wanted covers no key. There are never more inner nodes than allowed.
 
 /// A node: numbers without their last `level` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,30 +24,30 @@ pub(super) struct NodePrefix {
 /// A tree that grows at its leaves.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
-    /// Of each node the first of its two children; 0: it is a leaf. The root is node 0.
+    /// The first of each node's two children; 0: the node is a leaf. The root is node 0.
     children: Vec<u32>,
     bits: u32,
     inner_max: usize,
 }
 
 impl Tree {
-    /// One leaf.
+    /// A tree of one leaf.
     pub(super) fn new(bits: u32, inner_max: usize) -> Self {
-        // Children are numbered by 32 bits.
+        // Children are numbered in 32 bits.
         Tree { children: vec![0], bits, inner_max: inner_max.min(u32::MAX as usize / 4) }
     }
 
-    /// How many nodes there are, leaves included.
+    /// The number of nodes, leaves included.
     pub(super) fn nodes(&self) -> usize {
         self.children.len()
     }
 
-    /// None: a leaf.
+    /// Returns the first child of a node. None: the node is a leaf.
     pub(super) fn first_child(&self, node: u32) -> Option<u32> {
         Some(self.children[node as usize]).filter(|&child| child != 0)
     }
 
-    /// Splits nodes until `place` is a node. False: the budget does not allow it.
+    /// Splits nodes until `place` is a node. Returns false if the budget does not allow it.
     pub(super) fn escalate(&mut self, place: NodePrefix) -> bool {
         let depth = self.bits - place.level;
         let (mut node, mut at) = (0u32, 0);
@@ -69,12 +68,13 @@ impl Tree {
     }
 }
 
-/// Which child the way to a place takes below its first `at` bits.
+/// Returns the child towards a node at `depth`, below its first `at` bits.
 fn side(place: NodePrefix, depth: u32, at: u32) -> u32 {
     (place.prefix >> (depth - at - 1) & 1) as u32
 }
 
-/// The largest node with `number` in it and without a key. Requires: it is no key. Numbers ascend.
+/// Returns the largest node that covers `number` and no key. Requires: `number` is no key, and
+/// `numbers` ascend.
 pub(super) fn largest_empty(numbers: &[u64], bits: u32, number: u64) -> NodePrefix {
     let after = numbers.partition_point(|&key| key < number);
     let neighbours =
@@ -84,8 +84,8 @@ pub(super) fn largest_empty(numbers: &[u64], bits: u32, number: u64) -> NodePref
     NodePrefix { level, prefix: number.checked_shr(level).unwrap_or(0) }
 }
 
-/// The leaves that a question from `low` to `high` needs. None: a key is there, or more than `max`
-/// leaves.
+/// Returns the leaves that a query from `low` to `high` needs. None: the range holds a key, or
+/// needs more than `max` leaves.
 pub(super) fn needed(
     numbers: &[u64],
     bits: u32,
@@ -110,7 +110,7 @@ pub(super) fn needed(
     None
 }
 
-/// Escalates for trained leaves: those that are needed most often first, then the largest.
+/// Escalates for trained leaves: the most needed first, then the largest.
 pub(super) fn grow_trained(tree: &mut Tree, mut places: Vec<NodePrefix>) {
     places.sort_unstable();
     let runs = places.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0]));
@@ -121,12 +121,11 @@ pub(super) fn grow_trained(tree: &mut Tree, mut places: Vec<NodePrefix>) {
     }
 }
 
-/// Gaps that are neighbours, and are taken in their order: their nodes are near each other in
-/// memory.
+/// Neighbouring gaps that are processed in order, as their nodes are close in memory.
 const BLOCK_GAPS: usize = 64;
 
-/// Spends the rest of the budget on gaps, class by class of leaves, until a leaf of a class finds
-/// no room. Blocks of gaps come in an order that spreads what fits over all keys.
+/// Spends the rest of the budget on gaps, one class of leaves after the other, until a leaf finds
+/// no room. The order of blocks spreads what fits over all keys.
 pub(super) fn grow_untrained(tree: &mut Tree, numbers: &[u64]) {
     let gaps = numbers.len() + 1;
     let blocks = gaps.div_ceil(BLOCK_GAPS) as u64;
@@ -148,7 +147,7 @@ pub(super) fn grow_untrained(tree: &mut Tree, numbers: &[u64]) {
     }
 }
 
-/// A step that meets all of `0..count`, far apart: about the golden section.
+/// Returns a step that visits all of `0..count`, with distant successors: about the golden section.
 fn coprime_step(count: u64) -> u64 {
     let gcd = |mut a: u64, mut b: u64| {
         while b > 0 {
@@ -160,14 +159,14 @@ fn coprime_step(count: u64) -> u64 {
     (golden.max(1)..).find(|&step| gcd(step, count) == 1).unwrap_or(1)
 }
 
-/// The largest empty nodes, right of one key and left of the next, whose size is about the gap's,
+/// Returns the largest empty nodes, right of one key and left of the next, of about the gap's size
 /// halved `class` times. Gap i ends at key i.
 fn leaves_of(numbers: &[u64], bits: u32, gap: usize, class: u32) -> [Option<NodePrefix>; 2] {
     let before = gap.checked_sub(1).map(|at| numbers[at]);
     let after = numbers.get(gap).copied();
     let last = u64::MAX >> (u64::BITS - bits);
     let (from, to) = (before.unwrap_or(0), after.unwrap_or(last));
-    // Below the node that has both keys, or anywhere at the ends of all numbers.
+    // Below the node that has both keys; at the ends of the number range, below the root.
     let below = match (before, after) {
         (Some(before), Some(after)) => (before ^ after).ilog2(),
         _ => bits,

@@ -1,6 +1,6 @@
-//! The kind `arf`, as the store knows it.
+//! The kind `arf` for the store.
 //!
-//! Invariant: a filter is trained before it has a key.
+//! Invariant: a filter is trained before it gets keys.
 
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, FilterTuning,
@@ -60,9 +60,9 @@ impl FilterKind for ArfKind {
 /// How filters of the kind `arf` are trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArfOptions {
-    /// How many of the ranges in which scans have found nothing are kept, the newest ones, to
-    /// train the filters of new tables with. 0: filters are not trained. More: more memory (some
-    /// 80 bytes each), longer flushes and merges.
+    /// The number of empty ranges of recent scans that are kept, to train the filters of new
+    /// tables. 0: filters are not trained. More: more memory (some 80 bytes each), longer flushes
+    /// and merges.
     pub questions: u32,
 }
 

@@ -7,12 +7,12 @@
 //!                            maybe empty   maybe empty
 //!
 //! line    | inner nodes before it u32 | 480 nodes |
-//!           children of the inner node with r inner ones before it: nodes 2r + 1 and 2r + 2
+//!           the inner node with r inner ones before it has the children 2r + 1 and 2r + 2
 //! bytes   | line 0 | line 1 | ... | leaves | fields | tail |
 //! ```
-//! The tree is as fine as its training questions need and its budget allows. A question that finds
-//! only empty leaves is answered "no". Keys are the numbers of [`NumberSpace`]: eight bytes behind
-//! the prefix that all keys share; keys with equal numbers look alike.
+//! The tree is as fine as its training queries need and its budget allows. A query that meets only
+//! empty leaves is answered with "no". Keys are the numbers of [`NumberSpace`]: eight bytes after
+//! the table's common prefix. Keys with equal numbers are not told apart.
 //!
 //! Invariant: no key lies in an empty leaf. One empty leaf: no keys.
 
@@ -31,18 +31,18 @@ use crate::range::base::tail;
 const VERSION: u8 = 1;
 const TAG: u16 = 16;
 const LINE_BYTES: usize = 64;
-/// Before the nodes of a line: how many inner nodes there are in the lines before.
+/// The bytes before the nodes of a line: the number of inner nodes in earlier lines.
 const RANK_BYTES: usize = 4;
 const LINE_NODES: usize = (LINE_BYTES - RANK_BYTES) * 8;
-/// A question that meets more nodes than this is answered "maybe". In a built tree, a question
-/// meets at most some 64 nodes on its way down, and twice as many leaves between two keys.
+/// A query that meets more nodes than this is answered with "maybe". In a built tree, a query meets
+/// at most some 64 nodes on its way down, and twice as many leaves between two keys.
 const VISITS_MAX: u32 = 1024;
 
-/// What the bits of a filter with keys mean.
+/// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
 struct Plan {
     space: NumberSpace,
-    /// Inner nodes and leaves.
+    /// The number of nodes, leaves included.
     nodes: usize,
 }
 
@@ -51,7 +51,7 @@ impl Plan {
         self.nodes.div_ceil(LINE_NODES)
     }
 
-    /// A tree of so many nodes has one leaf more than inner nodes.
+    /// A tree has one leaf more than inner nodes.
     fn leaf_bytes(&self) -> usize {
         self.nodes.div_ceil(2).div_ceil(8)
     }
@@ -78,7 +78,7 @@ fn decode_fields(fields: &[u8], payload_len: usize) -> Result<Option<Plan>, Corr
 #[derive(Clone, Debug)]
 pub struct Arf<B> {
     bytes: B,
-    /// None: no keys.
+    /// None: the filter has no keys.
     plan: Option<Plan>,
 }
 
@@ -90,7 +90,7 @@ impl<B: AsRef<[u8]>> Arf<B> {
         Ok(Arf { bytes, plan })
     }
 
-    /// How many nodes the tree has, leaves included.
+    /// The number of nodes in the tree, leaves included.
     pub fn nodes(&self) -> usize {
         self.plan.as_ref().map_or(1, |plan| plan.nodes)
     }
@@ -103,7 +103,7 @@ impl<B: AsRef<[u8]>> Arf<B> {
     }
 }
 
-/// One question's way through the tree.
+/// The walk of one query through the tree.
 struct Walk<'a> {
     lines: &'a [[u8; LINE_BYTES]],
     leaves: &'a [u8],
@@ -121,7 +121,7 @@ enum Node {
 
 impl Walk<'_> {
     /// Whether the leaves below a node may have a number of the range. `prefix`: the numbers below
-    /// it without their last `level` bits.
+    /// the node without their last `level` bits.
     fn visit<T: Trace>(&mut self, node: usize, level: u32, prefix: u64, trace: &mut T) -> bool {
         if self.visits == 0 {
             return true;
@@ -137,7 +137,7 @@ impl Walk<'_> {
                     met.contains(&prefix) && self.visit(child + side as usize, below, prefix, trace)
                 })
             }
-            // No tree that was built: nothing is known.
+            // Not a tree that was built: nothing is known.
             Some(Node::Inner(_)) | None => true,
         }
     }
@@ -160,7 +160,8 @@ impl Walk<'_> {
     }
 }
 
-/// Ones in the first `at` bytes and in the lowest `place` bits of the next one.
+/// Returns the number of ones in the first `at` bytes and in the lowest `place` bits of the next
+/// byte.
 #[inline]
 fn ones_before(bytes: &[u8], at: usize, place: usize) -> usize {
     let (words, rest) = bytes[..at].as_chunks::<8>();

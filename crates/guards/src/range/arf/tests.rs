@@ -1,4 +1,4 @@
-//! Adaptive range filter: what was trained is answered, no key is lost, damage does no harm.
+//! Adaptive range filter: trained queries are answered, no key is lost, damage is harmless.
 
 use trommel_filters::TableFilterBuilder;
 use trommel_filters::hash::mix;
@@ -30,7 +30,7 @@ fn share_of_maybe(filter: &Arf<Vec<u8>>, questions: &[(u64, u64)]) -> f64 {
     maybe as f64 / questions.len() as f64
 }
 
-/// Ranges without keys, some of them asked again and again.
+/// Ranges without keys, some of them repeated.
 fn empty_questions(keys: &[u64], seed: u64, width: u64) -> Vec<(u64, u64)> {
     let drawn = (0..20_000).map(|n| mix(seed + (n * n) % 7_001));
     let ranges = drawn.map(|low| (low, low.saturating_add(width)));
@@ -87,15 +87,15 @@ fn no_key_is_lost_at_any_size() {
 
 #[test]
 fn the_worst_trees_are_walked_to_their_end() {
-    // The longest ways there are: neighbours at both ends of all halves, and one empty range
-    // between.
+    // The longest possible walk: neighbours at both ends of all halves, and an empty range between
+    // them.
     let keys = vec![(1 << 63) - 1, 1 << 63, u64::MAX];
     let filter = Arf::read(image(4000.0, &keys, &[])).expect("whole");
     assert!(!overlaps(&filter, ((1 << 63) + 1, u64::MAX - 1)));
     assert!(!overlaps(&filter, (0, (1 << 63) - 2)));
 }
 
-/// Whatever stands in the nodes, a walk ends: children may be anywhere, the node itself included.
+/// With arbitrary nodes, a walk still ends: children may be anywhere, even the node itself.
 #[test]
 fn rubbish_in_the_nodes_ends_too() {
     let keys = numbers((0..500).map(mix).collect());

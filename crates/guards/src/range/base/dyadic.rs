@@ -1,30 +1,30 @@
-//! A range of numbers, looked for in a binary tree of prefixes.
+//! Searches a binary tree of prefixes for a range of numbers.
 //! ```text
-//! level 3          [0......7]              [8.....15]        top: all that meet the range
-//! level 2     [0..3]      [4..7]       [8..11]     [12..15]  below: children of those that may
-//! level 1  [0,1] [2,3] [4,5] [6,7]  [8,9] [10,11]   ...      hold a key and meet the range
-//! level 0   0  1  2  3  4  5  6  7   8  9  10  11   ...      bottom: one that may hold a key
+//! level 3          [0......7]              [8.....15]        top: all nodes that meet the range
+//! level 2     [0..3]      [4..7]       [8..11]     [12..15]  below: children that meet the range
+//! level 1  [0,1] [2,3] [4,5] [6,7]  [8,9] [10,11]   ...      of nodes that may hold a key
+//! level 0   0  1  2  3  4  5  6  7   8  9  10  11   ...      bottom: a node that may hold a key
 //! ```
 //! A node of level l is a number without its last l bits. Nodes that the range covers in part are
-//! asked for as well: an absent parent spares all its children.
+//! probed, too: an absent parent saves probing all its children.
 //!
-//! Invariant: "no" only if on each path from the top to a number of the range some node is absent.
-//! Never more than `visits` nodes are visited; then the answer is "maybe".
+//! Invariant: the answer is "no" only if every path from the top to a number of the range has an
+//! absent node. After `visits` nodes the answer is "maybe".
 
-/// Where a descent begins and ends, and how far it may go.
+/// The first and last level of a descent, and its limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descent {
-    /// The level of the first nodes, less than 64.
+    /// The level of the first nodes, below 64.
     pub(crate) top: u32,
-    /// The level at which a present node is the answer; not above the top.
+    /// The level at which a present node decides; at most `top`.
     pub(crate) bottom: u32,
-    /// After so many nodes the answer is "maybe".
+    /// The maximum number of nodes to visit before the answer is "maybe".
     pub(crate) visits: u32,
 }
 
 impl Descent {
-    /// Whether a number from `low` to `high` may be there. `may_hold(level, node)`: false if no
-    /// number is below the node.
+    /// Whether a number from `low` to `high` may exist. `may_hold(level, node)`: false if no number
+    /// is below the node.
     #[inline]
     pub(crate) fn may_overlap(
         mut self,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Every range of eight bits, against a set of numbers whose prefixes are all known.
+    /// All ranges of eight bits, against a set of numbers whose prefixes are known exactly.
     #[test]
     fn what_is_there_is_found_and_nothing_else() {
         let numbers = BTreeSet::from([0u64, 3, 4, 77, 78, 130, 255]);

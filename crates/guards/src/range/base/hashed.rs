@@ -1,23 +1,23 @@
-//! Bits of a byte string that a hash chooses: a Bloom filter's bits, wherever they lie.
+//! Marks hashes in a bit string, as a Bloom filter does.
 //! ```text
-//! hash ──> a, b ──> a, a + b, a + 2b, ... (64 bits) ──multiply-shift──> k places of the bits
+//! hash ──> a, b ──> a, a + b, a + 2b, ... (64 bits) ──multiply-shift──> k bit positions
 //! ```
-//! Invariant: what was marked is found marked. Of no bits, nothing is marked.
+//! Invariant: a marked hash is found marked. An empty bit string marks nothing.
 
 use trommel_filters::Trace;
 use trommel_filters::hash::{mix, scaled};
 
-/// The most places of one hash.
+/// The maximum number of probes per hash.
 pub(crate) const PROBES_MAX: u32 = 32;
 
-/// The places of a hash among `bits` bits.
+/// The bit positions of a hash among `bits` bits.
 #[inline(always)]
 fn places(hash: u64, probes: u32, bits: usize) -> impl Iterator<Item = usize> {
     let step = mix(hash) | 1;
     (0..u64::from(probes)).map(move |nth| scaled(hash.wrapping_add(nth.wrapping_mul(step)), bits))
 }
 
-/// Marks a hash. Requires: there are bits.
+/// Marks a hash. Requires: the bit string is not empty.
 pub(crate) fn mark(bytes: &mut [u8], hash: u64, probes: u32) {
     let bits = bytes.len() * 8;
     for place in places(hash, probes, bits) {
@@ -36,15 +36,15 @@ pub(crate) fn is_marked<T: Trace>(bytes: &[u8], hash: u64, probes: u32, trace: &
         })
 }
 
-/// The number of places with the least rate of false positives, for so many bits for each hash.
+/// Returns the optimal number of probes for `bits_per_hash`.
 pub(crate) fn best_probes(bits_per_hash: f64) -> u32 {
     let ideal = (bits_per_hash * std::f64::consts::LN_2).clamp(1.0, f64::from(PROBES_MAX));
     let (fewer, more) = (ideal.floor() as u32, ideal.ceil() as u32);
     if rate(bits_per_hash, fewer) <= rate(bits_per_hash, more) { fewer } else { more }
 }
 
-/// The rate of false positives that theory promises: all places of an absent hash are marked by
-/// others.
+/// Returns the theoretical false positive rate: the probability that all bits of an absent hash are
+/// set.
 pub(crate) fn rate(bits_per_hash: f64, probes: u32) -> f64 {
     (1.0 - (-f64::from(probes) / bits_per_hash).exp()).powi(probes as i32)
 }

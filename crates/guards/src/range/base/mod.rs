@@ -1,12 +1,12 @@
-//! What several range filters are made of.
+//! Parts that several range filters share.
 //! ```text
-//! number        keys as numbers, behind the prefix that they share
-//! dyadic        a range of numbers, searched for in a binary tree of prefixes
-//! hashed        bits that a hash chooses
-//! prefix_rule   what the prefix of a key is
-//! tail          the end of an image: what its bytes mean
+//! number        keys as numbers, after their common prefix
+//! dyadic        range search in a binary tree of prefixes
+//! hashed        bits chosen by a hash
+//! prefix_rule   the rule that defines a key's prefix
+//! tail          the end of an image, which describes its payload
 //! ```
-//! Invariant: nothing here knows of any one filter.
+//! Invariant: nothing here depends on any one filter.
 
 pub(crate) mod dyadic;
 pub(crate) mod hashed;

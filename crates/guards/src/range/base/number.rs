@@ -1,35 +1,35 @@
-//! Keys as numbers: the bytes behind the prefix that all keys of a table share.
+//! Keys as numbers: their bytes after the common prefix of a table.
 //! ```text
 //! keys     "user/0017"  "user/0042"  "user/1000"
-//! prefix   "user/"                                shared by all, cut off
-//! numbers   "0017"       "0042"       "1000"      big-endian: as many bytes as the longest key
-//!                                                 has left, at most eight; then zeros
+//! prefix   "user/"                                shared by all, left out
+//! numbers   "0017"       "0042"       "1000"      big-endian: up to eight bytes, as many as the
+//!                                                 longest key has left, padded with zeros
 //! ```
-//! Invariant: of two keys of the table the lesser one has no greater number. Different keys may
-//! have one number; in an *exact* space, where all keys have one length and none is cut, they have
-//! not.
+//! Invariant: of two keys in the table, the smaller one has no larger number. Different keys may
+//! have the same number, except in an *exact* space, where all keys have the same length and none
+//! is truncated.
 
 use trommel_filters::bits::key_bits::word_at;
 use trommel_filters::hash::{HashUse, hash_key};
 use trommel_filters::{Corrupt, KeyRange, OutOfOrder, Reader, Writer};
 
-/// The most bytes that are cut off.
+/// The maximum length of the prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = u8::MAX as usize;
 const NUMBER_BYTES_MAX: usize = size_of::<u64>();
-/// What stands in the byte of lengths beside the bytes of a number.
+/// A flag in the byte that has the length of numbers.
 const EXACT: u8 = 0x80;
 
-/// How the keys of a table are numbers.
+/// How the keys of a table map to numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NumberSpace {
     prefix: Box<[u8]>,
-    /// Bytes of a number, 1 to 8.
+    /// Bytes per number, 1 to 8.
     number_bytes: usize,
     exact: bool,
 }
 
 impl NumberSpace {
-    /// How many bits a number has: a multiple of eight, 8 to 64.
+    /// Bits per number: a multiple of eight, 8 to 64.
     pub(crate) fn bits(&self) -> u32 {
         self.number_bytes as u32 * u8::BITS
     }
@@ -39,26 +39,26 @@ impl NumberSpace {
         self.exact
     }
 
-    /// The greatest number.
+    /// Returns the largest number.
     pub(crate) fn last(&self) -> u64 {
         u64::MAX >> (u64::BITS - self.bits())
     }
 
-    /// None: the table has no such key.
+    /// Returns the number of a key. None: the table has no such key.
     #[inline]
     pub(crate) fn of_key(&self, key: &[u8]) -> Option<u64> {
         let wrong_length = self.exact && key.len() != self.prefix.len() + self.number_bytes;
         (!wrong_length && key.starts_with(&self.prefix)).then(|| self.number_in(key))
     }
 
-    /// The number of a key that begins with the prefix.
+    /// Returns the number of a key that begins with the prefix.
     #[inline]
     fn number_in(&self, key: &[u8]) -> u64 {
         word_at(key, self.prefix.len()) >> (u64::BITS - self.bits())
     }
 
-    /// The least and the greatest number that a key of the range may have. None: the table has no
-    /// key there.
+    /// Returns the smallest and the largest number that a key in the range may have. None: the
+    /// table has no key there.
     pub(crate) fn of_range(&self, range: &KeyRange<'_>) -> Option<(u64, u64)> {
         let lowest = self.lowest(range.lower())?;
         let highest = range.upper().map_or(Some(self.last()), |upper| self.highest(upper))?;
@@ -68,7 +68,7 @@ impl NumberSpace {
     fn lowest(&self, lower: &[u8]) -> Option<u64> {
         if lower.starts_with(&self.prefix) {
             let number = self.number_in(lower);
-            // Keys that the bound extends come before it.
+            // Keys that are prefixes of the bound come before it.
             let extended = self.exact && lower.len() > self.prefix.len() + self.number_bytes;
             let lowest = if extended { number.checked_add(1)? } else { number };
             return (lowest <= self.last()).then_some(lowest);
@@ -79,21 +79,21 @@ impl NumberSpace {
     fn highest(&self, upper: &[u8]) -> Option<u64> {
         if upper.starts_with(&self.prefix) {
             let number = self.number_in(upper);
-            // Keys that extend the bound come after it.
+            // Keys that continue the bound come after it.
             let cut = self.exact && upper.len() < self.prefix.len() + self.number_bytes;
             return if cut { number.checked_sub(1) } else { Some(number) };
         }
         (*upper > *self.prefix).then(|| self.last())
     }
 
-    /// Prefix length, bytes of a number, prefix.
+    /// Writes the length of the prefix, the bytes per number, and the prefix.
     pub(crate) fn write(&self, out: &mut Writer) {
         out.u8(self.prefix.len() as u8);
         out.u8(self.number_bytes as u8 | if self.exact { EXACT } else { 0 });
         out.bytes(&self.prefix);
     }
 
-    /// How many bytes `write` appends.
+    /// The number of bytes that `write` appends.
     pub(crate) fn written_bytes(&self) -> usize {
         2 + self.prefix.len()
     }
@@ -113,19 +113,19 @@ impl NumberSpace {
 /// The keys of a table as numbers.
 pub(crate) struct Numbers {
     pub(crate) space: NumberSpace,
-    /// Ascending, none twice.
+    /// Ascending and distinct.
     pub(crate) numbers: Vec<u64>,
-    /// Of every key, for [`HashUse::Table`], in the order of keys.
+    /// The hash of every key for [`HashUse::Table`], in key order.
     pub(crate) hashes: Vec<u64>,
 }
 
-/// Collects keys, each as a number behind the prefix that the keys so far share.
+/// Collects keys as numbers after the common prefix of the keys so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NumberCollector {
-    /// The first key, as much of it as may be cut off.
+    /// The first key, truncated to the maximum prefix.
     head: Vec<u8>,
     last: Vec<u8>,
-    /// From which key on how long a prefix was cut off: ever shorter ones.
+    /// For each length of the common prefix, which only shrinks, the first key with that length.
     eras: Vec<(usize, usize)>,
     numbers: Vec<u64>,
     hashes: Vec<u64>,
@@ -134,12 +134,12 @@ pub(crate) struct NumberCollector {
 }
 
 impl NumberCollector {
-    /// How many different keys were added.
+    /// The number of distinct keys.
     pub(crate) fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Adds the next key; one that equals the key before is passed over.
+    /// Adds the next key. Skips a key that equals the previous one.
     pub(crate) fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         let Some(&(_, prefix_len)) = self.eras.last() else {
             self.head = key[..key.len().min(PREFIX_BYTES_MAX)].to_vec();
@@ -171,7 +171,7 @@ impl NumberCollector {
         self.last.extend_from_slice(key);
     }
 
-    /// None: no key was added.
+    /// Returns the numbers of all keys. None: no key was added.
     pub(crate) fn finish(mut self) -> Option<Numbers> {
         let &(_, prefix_len) = self.eras.last()?;
         self.extend_to(prefix_len);
@@ -186,7 +186,7 @@ impl NumberCollector {
         Some(Numbers { space, numbers: self.numbers, hashes: self.hashes })
     }
 
-    /// Puts back in front of each number what was cut off beyond `prefix_len` bytes.
+    /// Prepends to each number the bytes that were left out beyond `prefix_len` bytes.
     fn extend_to(&mut self, prefix_len: usize) {
         let ends = self.eras.iter().skip(1).map(|&(from, _)| from).chain([self.numbers.len()]);
         for (&(from, cut), to) in self.eras.iter().zip(ends) {
@@ -204,7 +204,8 @@ pub(crate) fn common_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// How many different prefixes ascending numbers have, without their last 0, 1, 2, … bits.
+/// Returns the number of distinct prefixes of ascending numbers, without their last 0, 1, 2, …
+/// bits.
 pub(crate) fn distinct_prefixes(numbers: &[u64], bits: u32) -> Vec<u64> {
     let mut highest_differing = [0u64; u64::BITS as usize];
     for pair in numbers.windows(2) {

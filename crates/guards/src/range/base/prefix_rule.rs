@@ -1,26 +1,27 @@
-//! What the prefix of a key is.
+//! The rule that defines the prefix of a key.
 //! ```text
 //! 6        the first six bytes
-//! sep:/    all up to the first slash, which is part of it
+//! sep:/    everything up to the first slash, inclusive
 //! ```
-//! Invariant: every key that begins with a prefix has that prefix.
+//! Invariant: every key that begins with another key's prefix has the same prefix.
 
 use std::fmt;
 use std::str::FromStr;
 
 use trommel_filters::Tuning;
 
-/// What the prefix of a key is.
+/// The rule that defines the prefix of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixRule {
-    /// So many first bytes. Keys with fewer bytes have none.
+    /// The first bytes of a key. Shorter keys have no prefix.
     Fixed(u8),
-    /// All up to the first such byte, which is part of it. Keys without it have none.
+    /// Everything up to the first occurrence of this byte, inclusive. Keys without it have no
+    /// prefix.
     Separator(u8),
 }
 
 impl Default for PrefixRule {
-    /// Six bytes: of numbers of eight bytes, ranges that do not cross a multiple of 65,536.
+    /// Six bytes: for eight-byte numbers, this suits ranges that do not cross a multiple of 65,536.
     fn default() -> Self {
         PrefixRule::Fixed(6)
     }
@@ -43,7 +44,7 @@ impl fmt::Display for PrefixRule {
 }
 
 impl FromStr for PrefixRule {
-    /// What there is.
+    /// The error lists the allowed values.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -63,7 +64,8 @@ impl FromStr for PrefixRule {
 }
 
 impl PrefixRule {
-    /// The prefix of a key. Every key that begins with a prefix has that prefix.
+    /// Returns the prefix of a key. Every key that begins with this prefix has the same prefix.
+    /// None: the key has none.
     pub fn prefix_of<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         match *self {
             PrefixRule::Fixed(len) => key.get(..usize::from(len)),
@@ -73,7 +75,7 @@ impl PrefixRule {
         }
     }
 
-    /// As a file has it.
+    /// Encodes the rule for files.
     pub(crate) fn encode(self) -> [u8; 2] {
         match self {
             PrefixRule::Fixed(len) => [0, len],
@@ -81,7 +83,7 @@ impl PrefixRule {
         }
     }
 
-    /// None: no rule is encoded so.
+    /// Decodes a rule. None: the bytes encode no rule.
     pub(crate) fn decode(encoded: [u8; 2]) -> Option<Self> {
         match encoded {
             [0, len] => Some(PrefixRule::Fixed(len)),

@@ -1,14 +1,14 @@
-//! The end of a filter's image: what its payload means, under a checksum.
+//! The end of a filter's image: describes the payload, under a checksum.
 //! ```text
 //! | payload | fields | fields' length u16 | checksum u32 | kind u16 | version u8 | parameter u8 |
 //! ```
-//! Invariant: a flipped bit from the fields on, or another length of the payload, is an error. The
+//! Invariant: a flipped bit from the fields on, or another payload length, is an error. The
 //! payload's own bits are not checked.
 
 use trommel_filters::hash::checksum;
 use trommel_filters::{Corrupt, Reader, Signature};
 
-/// What follows the fields.
+/// The bytes after the fields.
 pub(crate) const FIXED_BYTES: usize = 2 + 4 + 2 + 1 + 1;
 
 /// Appends fields and tail to a payload. Requires: fewer than 65536 bytes of fields.
@@ -28,14 +28,14 @@ fn checksum_of(signature: Signature, payload_len: usize, fields: &[u8]) -> u32 {
     checksum(&[&payload_len[..], &signature.encode(), fields].concat()) as u32
 }
 
-/// An image, cut into its parts.
+/// The parts of an image.
 pub(crate) struct Parts<'a> {
     pub(crate) payload: &'a [u8],
     pub(crate) fields: &'a [u8],
     pub(crate) parameter: u8,
 }
 
-/// Cuts an image of this kind and version into its parts, after all checks.
+/// Checks an image of this kind and version, and splits it into its parts.
 pub(crate) fn open(image: &[u8], tag: u16, version: u8) -> Result<Parts<'_>, Corrupt> {
     let missing = Corrupt { at: 0, what: "the tail of a filter" };
     let tail_at = image.len().checked_sub(FIXED_BYTES).ok_or(missing)?;

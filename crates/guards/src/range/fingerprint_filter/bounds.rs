@@ -1,12 +1,13 @@
-//! Where a table's keys go on from a place that lies in no cell, either way.
+//! Bounds on the neighbours of a place that lies in no cell, in both directions.
 //! ```text
 //! cells        [....]         [..]                [...]
 //! place                                 ^
-//! keys go on        before the end of this one    from the start of this one
+//! neighbours        before the end of this one     from the start of this one
 //! ```
-//! Invariant: a key of a cell has a view between the cell's least and greatest one, and every cell
-//! has a key. No key at or after the place is therefore before the next cell's start. No key at or
-//! before the place is behind the end of the cell before. (Of codes, if there is a model of text.)
+//! Invariant: a key in a cell has a view between the cell's smallest and largest one, and every
+//! cell has a key. So no key at or after the place is below the next cell's start. No key at or
+//! before the place is above the previous cell's end. (These are codes, if there is a model of
+//! text.)
 
 use trommel_filters::bits::key_bits::after_all_with;
 use trommel_filters::fingerprint::cell::Block;
@@ -20,8 +21,8 @@ use super::encoding::Encoding;
 use super::place::{CellPosition, View, with_coded, with_gaps};
 
 impl View<'_> {
-    /// A string that is not above the first key at or after a place that lies in no cell; None:
-    /// there is no such key.
+    /// Returns a lower bound of the first key at or after a place that lies in no cell. None: there
+    /// is no such key.
     pub(super) fn first_from(&self, place: &CellPosition) -> Option<Vec<u8>> {
         let (mut block, mut skipped) = (place.block, place.before);
         for list in place.list..self.above() {
@@ -40,8 +41,8 @@ impl View<'_> {
         None
     }
 
-    /// A string that is above the last key at or before a place that lies in no cell; Some(None),
-    /// if none is known. None: there is no such key.
+    /// Returns a string above the last key at or before a place that lies in no cell; Some(None) if
+    /// none is known. None: there is no such key.
     pub(super) fn end_before(&self, place: &CellPosition) -> Option<Option<Vec<u8>>> {
         for list in (1..self.above()).rev().skip_while(|&list| list > place.list) {
             let (index, group) = (list - 1, self.group(list - 1));
@@ -59,7 +60,8 @@ impl View<'_> {
         None
     }
 
-    /// The least and the greatest view of keys in a cell of a block, if there is the cell.
+    /// Returns the smallest and the largest view of keys in a cell of a block. None: there is no
+    /// such cell.
     fn cell_views(
         &self,
         index: usize,
@@ -99,8 +101,8 @@ impl View<'_> {
         found
     }
 
-    /// The first `prefix_bits` bits of a group's separator, then a view; without zeros at the end,
-    /// as keys may be.
+    /// Concatenates the first `prefix_bits` bits of a group's separator and a view. Trailing zeros
+    /// are removed, as keys may lack them.
     fn string(&self, index: usize, prefix_bits: usize, view: u64) -> Vec<u8> {
         let mut string = self.whole_string(index, prefix_bits, view);
         let zeros = string.iter().rev().take_while(|&&byte| byte == 0).count();
@@ -108,19 +110,19 @@ impl View<'_> {
         string
     }
 
-    /// The least string above all keys of a group with this view. None: there is none.
+    /// Returns the smallest string above all keys of a group with this view. None: there is none.
     fn end_of_view(&self, index: usize, prefix_bits: usize, view: u64) -> Option<Vec<u8>> {
         let mut string = self.whole_string(index, prefix_bits, view);
         if let Some(last) = string.last_mut() {
-            *last |= u8::MAX >> (prefix_bits % 8); // bits behind the view: any
+            *last |= u8::MAX >> (prefix_bits % 8); // the bits after the view are unknown
         }
-        // Nothing is known of what keys have behind what fingerprints look at.
+        // The bytes beyond what fingerprints use are unknown.
         string.truncate(KEY_BYTES_MAX);
         after_all_with(string)
     }
 
-    /// The first `prefix_bits` bits of a group's separator, then a view, then zeros up to the end
-    /// of the byte.
+    /// Concatenates the first `prefix_bits` bits of a group's separator, a view, and zeros up to a
+    /// whole byte.
     fn whole_string(&self, index: usize, prefix_bits: usize, view: u64) -> Vec<u8> {
         let (at, shift) = (prefix_bits / 8, prefix_bits % 8);
         let separator = self.directory.separators[index];

@@ -1,8 +1,8 @@
-//! Builds the filter of a table's fingerprints.
+//! Builds the filter of a table from fingerprints of its keys.
 //! ```text
 //! keys --> waiting --> is it text? does a model pay? --> names --> groups --> image
 //! ```
-//! Invariant: every key that was added is counted once, and lies in a cell.
+//! Invariant: every added key is counted once, and lies in a cell.
 
 use trommel_filters::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, GroupsPlan, HASH_ABOVE};
 use trommel_filters::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
@@ -16,41 +16,44 @@ use super::waiting::Waiting;
 const BITS_PER_KEY_MIN: f64 = 1.0;
 const BITS_PER_KEY_MAX: f64 = 64.0;
 
-/// Builds the filter of a table's fingerprints. Keys that look like text wait for the last one, in
-/// memory: where many of them are told apart better by a model of text, the filter has one.
+/// Builds the filter of a table from fingerprints of its keys. Keys that look like text are kept in
+/// memory until the last one has come. If a model of text tells them apart better, the filter gets
+/// one.
 pub struct FingerprintFilterBuilder {
     encoding: Encoding,
     groups: NamedGroupsBuilder,
-    /// None: it is known whether there is a model.
+    /// None: it is decided whether there is a model.
     waiting: Option<Waiting>,
-    /// The key that was added last, where the groups have it not: it lies in the cell of their last
-    /// one.
+    /// The last key added, if the groups do not have it: it lies in their last key's cell.
     last: Option<Vec<u8>>,
 }
 
 impl FingerprintFilterBuilder {
-    /// A filter whose fingerprints are positions on a line through some hundred keys each: what the
-    /// SNARF paper and the GRF paper do. Best where keys are spread smoothly, of no use where gaps
-    /// differ much. More bits per key (1 to 64): more memory, fewer false positives. Requires: a
-    /// number.
+    /// A builder with positions on lines through some hundred keys each, as in the SNARF and GRF
+    /// papers. Best for smoothly distributed keys, useless where gaps differ much. `bits_per_key`
+    /// is 1 to 64; more: more memory, fewer false positives.
+    ///
+    /// # Panics
+    /// `bits_per_key` is not a number.
     pub fn snarf(bits_per_key: f64) -> Self {
         Self::new(Encoding::Snarf, bits_per_key)
     }
 
-    /// A filter whose fingerprints are prefixes, in bits, that tell a key from its neighbours, and
-    /// some bits more.
+    /// A builder with the prefixes, in bits, that tell a key from its neighbours, plus spare bits.
+    /// Otherwise as [`snarf`](Self::snarf).
     pub fn cell(bits_per_key: f64) -> Self {
         Self::new(Encoding::Cell, bits_per_key)
     }
 
-    /// A filter whose fingerprints are as fine as the gaps beside a key: about half of the false
-    /// positives of `cell`.
+    /// A builder with a resolution that follows the gaps beside a key: about half the false
+    /// positives of `cell`. Otherwise as [`snarf`](Self::snarf).
     pub fn gap(bits_per_key: f64) -> Self {
         Self::new(Encoding::Gap, bits_per_key)
     }
 
-    /// A filter of `gap`'s fingerprints in fewer bits, whose exponents take as many as their
-    /// frequency asks for: about a third of the false positives of `gap` where keys are even.
+    /// A builder with the fingerprints of `gap` in fewer bits, as exponents are coded by frequency.
+    /// For even keys it has about a third of the false positives of `gap`. Otherwise as
+    /// [`snarf`](Self::snarf).
     pub fn coded(bits_per_key: f64) -> Self {
         Self::new(Encoding::Coded, bits_per_key)
     }
@@ -73,8 +76,8 @@ impl FingerprintFilterBuilder {
         FingerprintFilterBuilder { encoding, groups, waiting, last: None }
     }
 
-    /// Takes codes of this model in place of some `keys` keys, whatever they are. What the model
-    /// takes is part of the budget. Requires: no key was added.
+    /// Stores codes of `model` in place of about `keys` keys, whether that pays or not. The model's
+    /// memory comes out of the budget. Requires: no key was added.
     #[must_use]
     pub fn with_text(self, model: TextModel, keys: u64) -> Self {
         FingerprintFilterBuilder {
@@ -84,7 +87,7 @@ impl FingerprintFilterBuilder {
         }
     }
 
-    /// Which filter it makes.
+    /// The kind of filter that it builds.
     pub fn kind(&self) -> &'static dyn FilterKind {
         self.encoding.kind()
     }
@@ -100,7 +103,7 @@ impl FingerprintFilterBuilder {
         Ok(())
     }
 
-    /// Adds the keys that wait.
+    /// Adds the waiting keys.
     fn end_waiting(&mut self) {
         let Some(waiting) = self.waiting.take() else { return };
         waiting.keys().iter().for_each(|key| self.add(key).expect("keys waited in order"));
@@ -112,7 +115,7 @@ impl FingerprintFilterBuilder {
         Err(OutOfOrder { last, key: key.to_vec() })
     }
 
-    /// Adds a key that is long, or that comes after one that the groups lack.
+    /// Adds a long key, or a key after one that the groups do not have.
     #[cold]
     fn add_odd(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         if let Some(last) = self.last.as_deref().or(self.groups.last()) {
@@ -123,7 +126,7 @@ impl FingerprintFilterBuilder {
                 return Ok(());
             }
         }
-        // Cutting keeps order, so a long key lies in the cell of what is left of it.
+        // Truncation keeps order, so a long key lies in the cell of its truncated form.
         match self.groups.push(cut(key)) {
             Pushed::Kept | Pushed::Zeros => {}
             Pushed::Repeated | Pushed::Below => self.groups.count_more(),

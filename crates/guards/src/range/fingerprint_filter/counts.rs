@@ -1,9 +1,9 @@
-//! Counts from ranks.
+//! Counts keys in a range from ranks.
 //! ```text
-//! rank     starts[group] + cells of the blocks before + cells before the place ... through it
+//! rank     starts[group] + cells of earlier blocks + cells before the place ... through it
 //! count    rank at the upper end - rank at the lower end
 //! ```
-//! Invariant: the truth lies between `least` and `most`.
+//! Invariant: the true count lies between `least` and `most`.
 
 use trommel_filters::bits::row::Row;
 use trommel_filters::fingerprint::starts::rank_bounds;
@@ -12,8 +12,8 @@ use trommel_filters::{CountBounds, RankBounds};
 use super::place::{CellPosition, View};
 
 impl View<'_> {
-    /// The keys between two places; without one: from the start, or to the end. None: more keys
-    /// than starts can count.
+    /// Bounds the number of keys between two places. Without one: from the start, or to the end.
+    /// None: there are more keys than starts can count.
     pub(super) fn count(
         &self,
         low: Option<&CellPosition>,
@@ -27,8 +27,7 @@ impl View<'_> {
         Some(CountBounds::between(low, high.map_or(end, |high| self.rank_bounds(high))))
     }
 
-    /// Between how many keys and how many lie below the key of a place, which is one of a range's
-    /// ends.
+    /// Bounds the rank of a place, which is an end of a range.
     fn rank_bounds(&self, place: &CellPosition) -> RankBounds {
         let index = match place.list.checked_sub(1) {
             None => return RankBounds::default(),
@@ -41,7 +40,7 @@ impl View<'_> {
         rank_bounds(keys, cells, place.block, (place.before, place.through))
     }
 
-    /// The keys before a group, or all.
+    /// Returns the number of keys before a group, or of all keys.
     fn start(&self, index: usize) -> u64 {
         if index < self.starts().len() {
             u64::from(self.starts().at(index))

@@ -1,4 +1,4 @@
-//! The encodings that a table's fingerprints may have, and their names elsewhere.
+//! The encodings of a table's fingerprints, and their names elsewhere.
 //! ```text
 //! encoding   filter kind   fingerprints   group
 //! Snarf      snarf         Spline         Spline
@@ -11,16 +11,16 @@
 use trommel_filters::fingerprint::Fingerprints;
 use trommel_filters::fingerprint::group::Kind;
 
-/// What a table's fingerprints are; all of one kind.
+/// The encoding of a table's fingerprints; all have the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// Positions on a line: the SNARF paper's, and the GRF paper's.
+    /// Positions on a line, as in the SNARF and GRF papers.
     Snarf,
     /// Prefixes that tell a key from its neighbours.
     Cell,
-    /// Numbers as fine as the gaps around them.
+    /// Numbers with a resolution that follows the gaps between keys.
     Gap,
-    /// As these, in fewer bits.
+    /// The same in fewer bits.
     Coded,
 }
 

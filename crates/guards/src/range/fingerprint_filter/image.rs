@@ -1,12 +1,12 @@
-//! The filter as bytes: written once, read in place.
+//! The filter as bytes: written once, used in place.
 //! ```text
-//! groups       fingerprints, a multiple of 8 bytes; each group begins at one
+//! groups       fingerprints; each group begins at a multiple of 8 bytes
 //! checksum     u64, of all that follows
 //! separators   u64 per group
 //! offsets      u32 per group: its first byte / 8
 //! starts       u32 per group: the keys before it (low half)
 //! radix        u32 per slot
-//! rest ends    u32 per group, if any separator needs more than its word
+//! tail ends    u32 per group, if any separator needs more than its word
 //! tails, prefix, last bound, model of text
 //! trailer      u64 keys, u32 groups' bytes / 8, u32 groups, u32 slots, u32 bytes of tails, of
 //!              prefix, of last bound,
@@ -14,7 +14,7 @@
 //!              whether there is a model
 //! ```
 //! Invariant: after [`Frame::read`], every index that a search takes from the directory or from a
-//! group's header is within the bytes. Blocks bear any bytes.
+//! group's header is in bounds. Blocks may have any bytes.
 
 use std::ops::Range;
 
@@ -37,13 +37,13 @@ const SHIFT_BITS: u32 = 6;
 /// Flags above the shift.
 const HAS_TAILS: u8 = 1 << SHIFT_BITS;
 const HAS_TEXT: u8 = 2 << SHIFT_BITS;
-/// Bytes of the last key that are kept after what all keys share, if it is longer.
+/// If the last key is longer, this many of its bytes are kept after the common prefix.
 const LAST_BYTES: usize = 16;
-/// A block at the end of the groups is read with what follows: at least a checksum, one group's
-/// numbers, and a trailer.
+/// A read of the last block may reach past the groups, where there are at least a checksum, one
+/// group's numbers, and a trailer.
 const _: () = assert!(HEAD_BYTES <= CHECKSUM_BYTES + WORD_BYTES + 2 * NUMBER_BYTES + TRAILER_BYTES);
 
-/// The image of a table's groups.
+/// Returns the image of a table's groups.
 pub(super) fn write(encoding: Encoding, groups: Groups, text: Option<&TextModel>) -> Vec<u8> {
     let Groups { mut arena, directory, starts, entries, .. } = groups;
     let number = |count: usize| u32::try_from(count).expect("tables of a filter below 4 GiB each");
@@ -73,7 +73,7 @@ pub(super) fn write(encoding: Encoding, groups: Groups, text: Option<&TextModel>
     arena
 }
 
-/// The rows of the directory, and the further bytes of separators.
+/// Returns the arrays of the directory, and the tails of separators.
 fn directory_bytes(directory: &Directory, starts: &[u32]) -> Vec<u8> {
     let mut out = Writer::new();
     directory.separators.iter().for_each(|&separator| out.u64(separator));
@@ -86,7 +86,7 @@ fn directory_bytes(directory: &Directory, starts: &[u32]) -> Vec<u8> {
     out.finish()
 }
 
-/// A string that is not below `key`: of at most `len` bytes, if there is one.
+/// Returns a string at or above `key`, of at most `len` bytes if there is one.
 fn upper_bound(key: &[u8], len: usize) -> Vec<u8> {
     if key.len() <= len {
         return key.to_vec();
@@ -99,7 +99,7 @@ fn upper_bound(key: &[u8], len: usize) -> Vec<u8> {
     bound
 }
 
-/// Where what is in an image.
+/// The layout of an image.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) encoding: Encoding,
@@ -115,12 +115,12 @@ pub(super) struct Frame {
     pub(super) head: u64,
     pub(super) last: Range<usize>,
     pub(super) radix_shift: u32,
-    /// Where the bytes of the model of text are; none: names are keys.
+    /// The range of the model's bytes; empty: names are keys.
     text_at: Range<usize>,
     pub(super) text: Option<PlacedModel>,
 }
 
-/// Cuts neighbouring ranges.
+/// Splits off consecutive ranges.
 struct Cutter {
     at: usize,
 }
@@ -128,15 +128,15 @@ struct Cutter {
 impl Cutter {
     fn next(&mut self, count: u32, bytes: usize) -> Range<usize> {
         let from = self.at;
-        // At most 2^32 times 8 bytes, some times: a sum of 64 bits holds it, and saturation on 32
-        // bits is no right length.
+        // Up to 2^32 times 8 bytes, several times: the sum fits into 64 bits. On 32-bit machines it
+        // saturates, which is never a valid length.
         self.at = self.at.saturating_add((count as usize).saturating_mul(bytes));
         from..self.at
     }
 }
 
 impl Frame {
-    /// The frame of `image`, all of whose bytes are checked but those of blocks.
+    /// Reads the layout of `image`, and checks all bytes except those of blocks.
     pub(super) fn read(image: &[u8]) -> Result<Frame, Corrupt> {
         let (mut frame, groups_end) = Frame::of_trailer(image)?;
         let wrong = |at, what| Err(Corrupt { at, what });
@@ -160,7 +160,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// What the trailer says, if it adds up; and where the groups end.
+    /// Returns the trailer's layout if it is consistent, and the end of the groups.
     fn of_trailer(image: &[u8]) -> Result<(Frame, usize), Corrupt> {
         let at = image.len().checked_sub(TRAILER_BYTES);
         let at = at.ok_or(Corrupt { at: 0, what: "the trailer of a filter of fingerprints" })?;
@@ -217,8 +217,8 @@ impl Frame {
             && directory.offsets.iter().map(number).is_sorted()
     }
 
-    /// Whether a group's header can be followed. `left`: the bytes from the group on, of which
-    /// there are some.
+    /// Whether a group's header is valid. `left`: the number of bytes from the group on, which is
+    /// not 0.
     fn group_is_sound(&self, view: &View<'_>, index: usize, left: usize) -> bool {
         let group = view.group(index);
         let sound = group.kind == self.encoding.group_kind()
@@ -228,7 +228,7 @@ impl Frame {
     }
 }
 
-/// The model of text at this place.
+/// Reads the model of text in this range.
 fn read_text(image: &[u8], at: &Range<usize>) -> Result<PlacedModel, Corrupt> {
     let mut input = Reader::new(&image[..at.end]);
     input.bytes(at.start)?;
@@ -237,7 +237,7 @@ fn read_text(image: &[u8], at: &Range<usize>) -> Result<PlacedModel, Corrupt> {
     Ok(text)
 }
 
-/// Where the checksum of an image is, if its trailer adds up.
+/// Returns the position of an image's checksum, if its trailer is consistent.
 #[cfg(test)]
 pub(super) fn checksum_at(image: &[u8]) -> Option<usize> {
     Frame::of_trailer(image).ok().map(|(_, groups_end)| groups_end)

@@ -1,4 +1,4 @@
-//! The kinds of filters that are made of fingerprints, one for each encoding.
+//! The kinds of fingerprint filters, one per encoding.
 //!
 //! Invariant: a kind and its encoding have the same tag.
 
@@ -17,7 +17,7 @@ impl Encoding {
         }
     }
 
-    /// Bits per key that go into the order of even keys; each further one halves the rate.
+    /// Bits per key that store the order of evenly spread keys; each further bit halves the rate.
     /// (`tests/guards/monkey.rs` measures both.)
     const fn floor_bits(self) -> f64 {
         match self {
@@ -37,11 +37,11 @@ pub const SNARF: &dyn FilterKind =
 pub const CELL: &dyn FilterKind =
     &kind("cell", Encoding::Cell, |options| builder(Encoding::Cell, options));
 
-/// `gap`: numbers as fine as the gaps beside a key.
+/// `gap`: numbers with a resolution that follows the gaps beside a key.
 pub const GAP: &dyn FilterKind =
     &kind("gap", Encoding::Gap, |options| builder(Encoding::Gap, options));
 
-/// `coded`: as `gap`, in fewer bits.
+/// `coded`: same as `gap`, in fewer bits.
 pub const CODED: &dyn FilterKind =
     &kind("coded", Encoding::Coded, |options| builder(Encoding::Coded, options));
 

@@ -1,4 +1,4 @@
-//! The fingerprints of one table's keys as a filter: `snarf`, `cell`, `gap`, `coded`.
+//! Filters of one table from ordered fingerprints: `snarf`, `cell`, `gap`, `coded`.
 //! ```text
 //! key ──directory──> group ──heads or line──> block ──fingerprints──> place:
 //!                                                       keys before it, keys through it
@@ -7,10 +7,11 @@
 //! lower bound  the cell after the place             upper bound  the cell before it
 //! count        through(upper) - before(lower), in all blocks
 //! ```
-//! These are the groups and blocks of the global range filter's base, read in place. Invariant:
-//! places are monotone in keys, and a key of the table lies in a cell. A lookup with the places of
-//! a range's ends thus finds every key between them. If there is a model of text, codes stand for
-//! keys in all of this.
+//! The groups and blocks are those of the global range filter's base, used in place. If there is a
+//! model of text, codes stand for keys throughout.
+//!
+//! Invariant: places are monotone in keys, and every key of the table lies in a cell. So a lookup
+//! with the places of a range's ends finds every key between them.
 
 mod bounds;
 mod builder;
@@ -34,8 +35,8 @@ use trommel_filters::{
     TableFilter, TextTables, Trace, Untraced, UpperBound,
 };
 
-/// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell`, `gap` or
-/// `coded`, as the bytes say.
+/// A filter of ordered fingerprints over checked bytes: `snarf`, `cell`, `gap` or `coded`, as the
+/// bytes say.
 #[derive(Clone, Debug)]
 pub struct FingerprintFilter<B> {
     bytes: B,
@@ -43,8 +44,8 @@ pub struct FingerprintFilter<B> {
 }
 
 impl<B: AsRef<[u8]>> FingerprintFilter<B> {
-    /// Checks bytes that [`FingerprintFilterBuilder`] made: all but the fingerprints themselves,
-    /// any of which may be. Takes time in proportion to the blocks, of some sixty keys each.
+    /// Checks bytes that [`FingerprintFilterBuilder`] made, except the fingerprints, which may have
+    /// any bits. Takes time proportional to the blocks, each of some sixty keys.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let frame = Frame::read(bytes.as_ref())?;
         Ok(FingerprintFilter { bytes, frame })
@@ -55,7 +56,7 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
         View::new(self.bytes.as_ref(), &self.frame)
     }
 
-    /// The tables of its model of text.
+    /// Returns the tables of its model of text.
     fn text(&self) -> Option<TextTables<'_>> {
         self.frame.text.as_ref().map(|text| text.of(self.bytes.as_ref()))
     }
@@ -74,14 +75,14 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
         }
     }
 
-    /// Asks for the code of a key.
+    /// Looks up a key by its code.
     #[inline(never)]
     fn ask_coded<T: Trace>(&self, text: &PlacedModel, key: &[u8], trace: &mut T) -> bool {
         let text = text.of(self.bytes.as_ref());
         self.ask_name(text.encode(cut(key), &mut KeyCode::new()), trace)
     }
 
-    /// Asks for a key, or for its code if there is a model of text.
+    /// Looks up a name: a key, or its code if there is a model of text.
     #[inline(always)]
     fn ask_name<T: Trace>(&self, name: &[u8], trace: &mut T) -> bool {
         let (image, frame) = (self.bytes.as_ref(), &self.frame);
@@ -91,13 +92,13 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
         )
     }
 
-    /// Asks for a range of keys, or for that of their codes.
+    /// Looks up a range of names.
     #[inline(always)]
     fn ask_names<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         let view = &self.view();
         let low = find(view, range.lower(), trace);
         if low.is_in_cell() {
-            return true; // whose key may be in the range, whatever its end is
+            return true; // its key may be in the range, whatever the range's end
         }
         match range.upper() {
             Some(upper) if view.is_beside(&low, upper) => false,
@@ -152,7 +153,7 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
         if let Some(text) = self.text() {
             start = text.keys_around(&start).below;
         }
-        // Rounding may have put the cell's start before the key.
+        // By rounding, the cell's start may be below the key.
         Some(LowerBound::From { key: start.max(key.to_vec()), unsure: false })
     }
 

@@ -1,9 +1,9 @@
-//! Where a key falls among a table's fingerprints.
+//! The place of a key among a table's fingerprints.
 //! ```text
 //! list     0: below the first key; 1..: the groups; last: above the last key
 //! block    of the group
 //! before   its cells whose keys are all below the key
-//! through  those and, if the key lies in one, that
+//! through  these, plus the key's own cell if it lies in one
 //! ```
 //! Invariant: places are monotone in keys.
 
@@ -26,50 +26,50 @@ type Words<'a> = &'a [[u8; 8]];
 type Numbers<'a> = &'a [[u8; 4]];
 
 const LINE_BYTES: usize = 64;
-/// Lines that a block and its key's cell are likely to be on, if one of them is guessed; and how
-/// many are before that.
+/// The number of cache lines to prefetch around an estimated position, to cover a block and the
+/// key's cell. So many of them come before the estimate.
 const LINES_ABOUT: usize = 5;
 const LINES_BEFORE: usize = 2;
 
-/// As much of a key as fingerprints look at.
+/// Truncates a key to what fingerprints use.
 #[inline(always)]
 pub(super) fn cut(key: &[u8]) -> &[u8] {
     &key[..key.len().min(KEY_BYTES_MAX)]
 }
 
-/// The image of a filter, its parts told apart.
+/// A view of an image's parts.
 pub(super) struct View<'a> {
     image: &'a [u8],
     pub(super) directory: Directory<Words<'a>, Numbers<'a>, &'a [u8]>,
     pub(super) frame: &'a Frame,
 }
 
-/// Where a key falls.
+/// The place of a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellPosition {
     pub(super) list: usize,
     pub(super) block: usize,
     pub(super) before: usize,
     pub(super) through: usize,
-    /// All cells of the block.
+    /// The number of cells in the block.
     count: usize,
-    /// The key's 64 bits after its group's prefix.
+    /// The key's first 64 bits after its group's prefix.
     view: u64,
     reach: Reach,
 }
 
-/// What tells that a greater key lies between the same two cells.
+/// How to recognize that a larger key lies between the same two cells.
 #[derive(Clone, Copy, Debug)]
 enum Reach {
     /// Its number is below this.
     Below(u64),
-    /// It shares so many bits of its view.
+    /// It shares this many bits of the view.
     Shared(usize),
-    /// Nothing does: it must be looked for.
+    /// Unknown: it must be looked up.
     Unknown,
 }
 
-/// What was found in a block: the cells below a key and through it, all cells.
+/// A search result in a block: the cells below a key and through it, all cells.
 type InBlock = ((usize, usize), usize, Reach);
 
 impl CellPosition {
@@ -79,7 +79,7 @@ impl CellPosition {
         self.before < self.through
     }
 
-    /// Below or above all keys.
+    /// The place below or above all keys.
     fn at_edge(list: usize) -> CellPosition {
         CellPosition::new(list, 0, 0, ((0, 0), 0, Reach::Unknown))
     }
@@ -112,12 +112,12 @@ impl<'a> View<'a> {
         View { image, directory, frame }
     }
 
-    /// All keys.
+    /// The number of keys.
     pub(super) fn entries(&self) -> u64 {
         self.frame.entries
     }
 
-    /// The keys before each group.
+    /// Returns the number of keys before each group.
     pub(super) fn starts(&self) -> Numbers<'a> {
         self.image[self.frame.starts.clone()].as_chunks().0
     }
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
         Group::new(&self.image[self.directory.offset(index) * GROUP_ALIGN..])
     }
 
-    /// Where `key` falls.
+    /// Returns the place of `key`.
     #[inline(always)]
     pub(super) fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> CellPosition {
         let key = cut(key);
@@ -149,7 +149,7 @@ impl<'a> View<'a> {
         let (list, group) = (index + 1, self.group(index));
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
-            // A key of the group that lacks its prefix is above all keys that have it.
+            // A key of the group that lacks its prefix is above all keys with the prefix.
             return CellPosition::new(list, group.blocks - 1, 0, self.after_all(&group));
         }
         let view = self.directory.view((key, word), group.prefix_bits);
@@ -182,7 +182,7 @@ impl<'a> View<'a> {
         CellPosition::new(list, block, view, found)
     }
 
-    /// Whether a key of the table may be `key`, as [`View::place`] tells, with less work.
+    /// Whether the table may have `key`. Same answer as by [`View::place`], with less work.
     #[inline(always)]
     pub(super) fn may_contain<T: Trace>(&self, key: &[u8], trace: &mut T) -> bool {
         if self.frame.encoding != Encoding::Cell {
@@ -202,8 +202,7 @@ impl<'a> View<'a> {
         Block::new(loaded(group.block(block))).holds(&tail, trace)
     }
 
-    /// Asks for the memory where the block of a key is likely to be, so that it comes along with
-    /// the group's header.
+    /// Prefetches the estimated position of a key's block, together with the group's header.
     #[inline(always)]
     fn load_about<T: Trace>(&self, index: usize, word: u64, trace: &mut T) {
         let guess = self.directory.estimate_place(index, word);
@@ -215,13 +214,13 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Above all cells of a group's last block.
+    /// The place above all cells of a group's last block.
     fn after_all(&self, group: &Group<'_>) -> InBlock {
         let count = self.block_count(group, group.blocks - 1);
         ((count, count), count, Reach::Unknown)
     }
 
-    /// The block of a view on the group's line, and what is found there.
+    /// Finds the block of a view on the group's line, and searches it.
     #[inline(always)]
     fn find_on_line<T: Trace>(
         &self,
@@ -260,14 +259,14 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How views become positions, in the first block of a group.
+    /// Returns the line of a group, for its first block.
     #[inline(always)]
     pub(super) fn line(&self, index: usize, group: &Group<'_>) -> Line {
         let low = self.directory.separator_view(index, group.prefix_bits);
         Line { model: group.model(), blocks: group.blocks, block: 0, low }
     }
 
-    /// The number from which a gap block counts.
+    /// Returns the number from which a gap block counts.
     #[inline(always)]
     pub(super) fn anchor(&self, index: usize, group: &Group<'_>, block: usize) -> u64 {
         number(if block == 0 {
@@ -277,13 +276,13 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A block of a coded group.
+    /// Locates a block of a coded group.
     #[inline(always)]
     pub(super) fn coded_at(&self, group: &Group<'a>, block: usize) -> CodedAt<'a> {
         group.coded_at(block, self.image)
     }
 
-    /// The cells of a block.
+    /// The number of cells in a block.
     pub(super) fn block_count(&self, group: &Group<'_>, block: usize) -> usize {
         let bytes = group.block(block);
         match self.frame.encoding {
@@ -294,8 +293,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether there may be a key from `low` to `high`; no `high`: to the end. False: there is
-    /// none.
+    /// Whether there may be a key from `low` to `high`, or from `low` on. False: there is none.
     pub(super) fn may_overlap(&self, low: &CellPosition, high: Option<&CellPosition>) -> bool {
         let end = CellPosition::at_edge(self.above());
         let high = high.unwrap_or(&end);
@@ -309,8 +307,7 @@ impl<'a> View<'a> {
             || high.list > low.list && self.has_cells(high.list, 0, Some(high.block))
     }
 
-    /// Whether a list has a cell from one block up to another, which does not count; without one:
-    /// to its end.
+    /// Whether a list has a cell from one block up to another, exclusive, or to its end.
     fn has_cells(&self, list: usize, from: usize, end: Option<usize>) -> bool {
         if list == 0 || list == self.above() {
             return false;
@@ -320,8 +317,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bytes of a block, whose second cache line is asked for without waiting: it is about a line,
-/// and seldom begins with one.
+/// Prefetches a block's second cache line: a block takes about one line and seldom begins with one.
 #[inline(always)]
 fn loaded(bytes: &[u8]) -> &[u8] {
     prefetch(bytes, LINE_BYTES);
@@ -332,10 +328,10 @@ fn loaded(bytes: &[u8]) -> &[u8] {
 fn find_cell<T: Trace>(block: &Block<'_>, key: &Tail<'_>, trace: &mut T) -> InBlock {
     let found = block.find(key, trace);
     let reach = match found.fall {
-        // The next cell has a one after the bits that it shares with the cell before, where the key
-        // has a zero.
+        // The next cell has a one after the bits that it shares with the previous cell; there the
+        // key has a zero.
         Fall::NearBefore { split, .. } => Reach::Shared(split),
-        // Or after those that it shares with the key.
+        // Or after the bits that it shares with the key.
         Fall::NearAfter { shared, .. } => Reach::Shared(shared + 1),
         Fall::In | Fall::AfterAll { .. } => Reach::Unknown,
     };
@@ -343,7 +339,7 @@ fn find_cell<T: Trace>(block: &Block<'_>, key: &Tail<'_>, trace: &mut T) -> InBl
     ((found.before, through), block.count(), reach)
 }
 
-/// What a fall in a block of `count` keys tells.
+/// Converts the result of a search in a block of `count` keys.
 #[inline(always)]
 fn in_gaps(fall: gap::Fall, count: usize) -> InBlock {
     let reach = match fall {
@@ -353,20 +349,20 @@ fn in_gaps(fall: gap::Fall, count: usize) -> InBlock {
     (fall.ranks(), count, reach)
 }
 
-/// Gives `ask` the gap block with which `bytes` begin.
+/// Calls `ask` with the gap block that `bytes` begin with.
 #[inline(always)]
 pub(super) fn with_gaps<R>(bytes: &[u8], ask: impl FnOnce(GapBlock<'_>) -> R) -> R {
     with_window(bytes, |window| ask(GapBlock::new(window)))
 }
 
-/// Gives `ask` a coded block.
+/// Calls `ask` with a coded block.
 #[inline(always)]
 pub(super) fn with_coded<R>(coded: &CodedAt<'_>, ask: impl FnOnce(CodedBlock<'_>) -> R) -> R {
     with_window(coded.bytes, |bytes| ask(coded.of_copy(bytes).read(0)))
 }
 
-/// Gives `ask` as many bytes as a block may look at. Near the image's end there are fewer: then a
-/// copy.
+/// Calls `ask` with as many bytes as reading a block needs. Near the image's end they are copied
+/// and padded.
 #[inline(always)]
 fn with_window<R>(bytes: &[u8], ask: impl FnOnce(&[u8]) -> R) -> R {
     if bytes.len() >= WINDOW {

@@ -1,4 +1,4 @@
-//! Damage that a checksum hides: bytes that someone made up, not bytes that rotted.
+//! Damage under a valid checksum: bytes that were forged, not bytes that decayed.
 
 use std::hint::black_box;
 
@@ -14,8 +14,8 @@ fn mixed(number: u64) -> u64 {
     (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
 }
 
-/// Sets of keys whose images use all that there is: several groups, further bytes of separators,
-/// escapes, ties, zeros.
+/// Sets of keys whose images use every feature: several groups, tails of separators, escapes, ties,
+/// zeros.
 fn sets_of_keys() -> Vec<Vec<Vec<u8>>> {
     let uniform = (1..1500u64).map(|i| mixed(i).to_be_bytes().to_vec()).collect();
     let uneven = (1..300u64).map(|i| (mixed(i) >> (i % 60)).to_be_bytes().to_vec()).collect();
@@ -35,7 +35,7 @@ fn image(encoding: Encoding, keys: &[Vec<u8>]) -> Vec<u8> {
     builder.finish()
 }
 
-/// As [`image`], of codes.
+/// Same as [`image`], of codes.
 fn image_of_text(encoding: Encoding, keys: &[Vec<u8>]) -> Vec<u8> {
     let model = TextModel::of(&KeySample::evenly(keys.len(), |place| &keys[place]), 1 << 20);
     let mut builder = FingerprintFilterBuilder::new(encoding, 12.0).with_text(model, 1 << 20);
@@ -43,7 +43,7 @@ fn image_of_text(encoding: Encoding, keys: &[Vec<u8>]) -> Vec<u8> {
     builder.finish()
 }
 
-/// Images of all encodings, of keys and of codes, and their keys.
+/// Images of all encodings, of keys and of codes, with their keys.
 fn images() -> impl Iterator<Item = (Encoding, Vec<Vec<u8>>, Vec<u8>)> {
     Encoding::ALL.into_iter().flat_map(|encoding| {
         sets_of_keys().into_iter().flat_map(move |keys| {
@@ -52,7 +52,7 @@ fn images() -> impl Iterator<Item = (Encoding, Vec<Vec<u8>>, Vec<u8>)> {
     })
 }
 
-/// Asks all that can be asked, if the bytes read as a filter. Whether they do.
+/// Runs all queries if the bytes read as a filter. Returns whether they do.
 fn ask(image: &[u8], keys: &[Vec<u8>]) -> bool {
     let Ok(filter) = FingerprintFilter::read(image) else { return false };
     for key in keys.iter().step_by(keys.len() / 5 + 1).map(|key| &key[..]).chain([&b""[..]]) {
@@ -94,7 +94,7 @@ fn no_bytes_in_the_groups_make_a_filter_panic() {
     for (_, keys, image) in images() {
         let at = checksum_at(&image).expect("a whole image");
         for round in 0..40 {
-            // From somewhere on: noise, ones, zeros.
+            // From some position on: noise, ones, zeros.
             let mut damaged = image.clone();
             let from = mixed(round) as usize % at;
             let noise = |place: u64| [mixed(place << 8 | round) as u8, 0xff, 0];

@@ -1,22 +1,22 @@
-//! Keys that wait until it is known whether a model of text pays for all of them.
+//! Keys that wait until it is decided whether a model of text pays for all of them.
 //! ```text
-//! 1024 keys, 2048, ... --look like numbers?--> they wait no more, without a model
+//! 1024 keys, 2048, ... --look like numbers?--> wait no longer, without a model
 //! all keys             --sample--------------> judged
 //! ```
 //! Invariant: keys ascend.
 
 use trommel_filters::{KeyList, KeySample, OutOfOrder};
 
-/// Keys that are looked at first.
+/// The first check comes after this many keys.
 const LOOK_FIRST: usize = 1 << 10;
-/// More bytes are no table's; and a sample of the first keys alone would mislead.
+/// More bytes are not a single table's, and a sample of only the first keys would mislead.
 const BYTES_MAX: usize = 256 << 20;
 
 /// Keys that wait.
 pub(super) struct Waiting {
     keys: KeyList,
     bytes: usize,
-    /// At so many keys they are looked at next.
+    /// The number of keys at the next check.
     look_at: usize,
 }
 
@@ -39,7 +39,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Whether no model would come of it. To be asked after each key.
+    /// Whether waiting is useless, as no model would result. Call this after each key.
     pub(super) fn is_in_vain(&mut self) -> bool {
         if self.keys.len() == self.look_at {
             self.look_at *= 2;
@@ -48,7 +48,7 @@ impl Waiting {
         self.bytes > BYTES_MAX
     }
 
-    /// A sample of its keys.
+    /// Samples the keys.
     pub(super) fn sample(&self) -> KeySample {
         KeySample::evenly(self.keys.len(), |place| self.keys.get(place))
     }

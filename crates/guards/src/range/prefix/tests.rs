@@ -1,5 +1,4 @@
-//! Prefix Bloom: rates are those of theory, and ranges are answered where all their keys have one
-//! prefix.
+//! Prefix Bloom: rates match the theory, and ranges are answered if all their keys have one prefix.
 
 use trommel_filters::TableFilter;
 
@@ -24,7 +23,7 @@ fn count(holds: impl Fn(u64) -> bool) -> u64 {
     (0..QUESTIONS).filter(|&n| holds(n)).count() as u64
 }
 
-/// Four keys to each prefix: five entries to four keys.
+/// Four keys per prefix: five entries for four keys.
 #[test]
 fn rates_are_those_of_a_bloom_filter_of_keys_and_prefixes() {
     let number = |n: u64| ((n / 4) << 16 | (n % 4)).to_be_bytes();
@@ -75,7 +74,7 @@ fn ranges_are_answered_in_one_prefix_alone() {
     assert!(filter.may_contain(b"b"), "a key without prefix");
 }
 
-/// The exclusive end of a prefix is asked for as if it were included, and may be a key.
+/// The exclusive end of a prefix range is queried as if it were included, and may be a key.
 #[test]
 fn the_key_just_behind_a_prefix_is_not_lost() {
     let filter = filter(PrefixRule::Separator(b'/'), 20.0, &[b"user0".to_vec()]);

@@ -1,22 +1,22 @@
-//! Which bytes keys have at each of their first places, and where keys end.
+//! The bytes that occur at each of the first places of keys, and where keys end.
 //! ```text
 //! user17/  user23/   place 0: u    place 4: 1, 2    place 5: 3 to 7    place 7: keys end
 //! ```
-//! Byte strings in between that no key can be are thus not asked for: of two neighbouring decimal
-//! numbers, 197 of three bytes.
+//! A walk through a range skips byte strings that cannot be keys: between two neighbouring decimal
+//! numbers, these are 197 strings of three bytes.
 //!
-//! Invariant: what a key has at a place is in the place's alphabet, which may have more.
+//! Invariant: a byte that a key has at a place is in the place's alphabet, which may have more.
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
-/// Of how many places alphabets are kept at most.
+/// The maximum number of places with alphabets.
 pub(super) const PLACES_MAX: usize = 64;
-/// Of so many pieces an alphabet consists in a file; neighbours are joined until it does.
+/// The maximum number of intervals of an alphabet in a file; neighbouring ones are joined.
 const PIECES_MAX: usize = 8;
-/// In a file, of an alphabet in which keys end.
+/// A flag in files: keys end before this place.
 const ENDS: u8 = 0x80;
 
-/// What comes at a place.
+/// What occurs at a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Alphabet {
     bytes: [u64; 4],
@@ -33,7 +33,7 @@ impl Alphabet {
         self.bytes[usize::from(byte / 64)] >> (byte % 64) & 1 == 1
     }
 
-    /// Its least byte from one on.
+    /// Returns the smallest byte at or above `from`.
     pub(super) fn next(&self, from: u8) -> Option<u8> {
         let first = usize::from(from / 64);
         let rest = self.bytes[first] & (u64::MAX << (from % 64));
@@ -43,7 +43,7 @@ impl Alphabet {
         Some(((first + at) * 64) as u8 + word.trailing_zeros() as u8)
     }
 
-    /// First and last bytes of its pieces: as many as a file may have, with what lies between.
+    /// Returns the first and last bytes of its intervals, joined until a file can have them.
     fn pieces(&self) -> Vec<(u8, u8)> {
         let mut pieces: Vec<(u8, u8)> = Vec::new();
         for byte in (0..=u8::MAX).filter(|&byte| self.has(byte)) {
@@ -81,14 +81,14 @@ impl Alphabet {
     }
 }
 
-/// Collects what comes at each place.
+/// Collects the bytes at each place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AlphabetBuilder {
     places: Vec<Alphabet>,
 }
 
 impl AlphabetBuilder {
-    /// Adds a key of which so many first bytes were there in one before.
+    /// Adds a key whose first `seen` bytes were in a previous key.
     pub(super) fn add(&mut self, key: &[u8], seen: usize) {
         let head = &key[..key.len().min(PLACES_MAX)];
         self.places.resize(self.places.len().max(head.len() + 1), Alphabet::default());
@@ -98,7 +98,7 @@ impl AlphabetBuilder {
         self.places[head.len()].ends |= key.len() < PLACES_MAX;
     }
 
-    /// Those of the first so many places, and where keys end behind them.
+    /// Returns the alphabets of the first `places` places, and whether keys end after them.
     pub(super) fn finish(mut self, places: usize) -> Alphabets {
         self.places.truncate((places + 1).min(PLACES_MAX));
         let mut alphabets = Alphabets::default();
@@ -117,13 +117,13 @@ impl AlphabetBuilder {
 /// The alphabets of the first places.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Alphabets {
-    /// Each once.
+    /// The distinct alphabets.
     all: Vec<Alphabet>,
     of_place: Vec<u8>,
 }
 
 impl Alphabets {
-    /// What comes at a place. None: it is not known.
+    /// Returns the alphabet of a place. None: unknown.
     pub(super) fn at(&self, place: usize) -> Option<&Alphabet> {
         self.of_place.get(place).map(|&number| &self.all[usize::from(number)])
     }
@@ -133,7 +133,7 @@ impl Alphabets {
         self.at(place).is_none_or(|alphabet| alphabet.ends)
     }
 
-    /// Whether a key may begin so.
+    /// Whether a key may begin with `start`.
     pub(super) fn may_begin(&self, start: &[u8]) -> bool {
         let known = start.iter().zip(&self.of_place);
         known.into_iter().all(|(&byte, &number)| self.all[usize::from(number)].has(byte))

@@ -1,13 +1,13 @@
-//! Of which parts of keys a filter of prefixes may be, by the looks of a sample.
+//! Guesses suitable prefix lengths from a sample of keys and ranges.
 //! ```text
-//! keys      user01234567time01234567     behind 12 bytes all keys have the same: a part ends there
-//!           user76543210time89012345
-//! ranges    user01234567time01234567     they share 20 bytes from end to end: prefixes of 21 and
-//!        to user01234567time01235567     22 tell what lies in them
+//! keys      user01234567time01234567     after 12 bytes all keys have the same byte: a part
+//!           user76543210time89012345     ends there
+//! ranges    user01234567time01234567     share 20 bytes from end to end: prefixes of 21 and
+//!        to user01234567time01235567     22 bytes tell whether they hold keys
 //!
 //! candidates   21   21+all   12+21   12+21+all   12+all   ...   sep:/+all, if all have a slash
 //! ```
-//! Invariant: they are guesses. Who takes one has measured it.
+//! Invariant: these are guesses. Whoever uses one has measured it.
 
 use trommel_filters::KeyRange;
 
@@ -16,17 +16,17 @@ use super::levels::{PrefixLevel, PrefixLevels};
 use crate::range::base::number::common_bytes;
 use crate::range::base::prefix_rule::PrefixRule;
 
-/// Parts that end early are hardly ever asked for: of so many ends, the last ones.
+/// Parts that end early are rarely queried: only this many ends are used, the last ones.
 const ENDS_MAX: usize = 2;
-/// How many bytes more than ranges share. Of one byte more a range has few parts; of two, a key
-/// beside the range has another part than the range.
+/// How many bytes longer than the common prefix of ranges. With one more byte a range has few
+/// prefixes; with two, a key next to the range has another prefix than the range.
 const BYTES_BEYOND: [usize; 2] = [1, 2];
-/// Ranges may be of two sorts, parts and stretches of a part: the bytes that a quarter of them does
-/// not share, and those that a quarter shares.
+/// Ranges may be of two sorts, parts and stretches within a part. So the lengths are taken at which
+/// a quarter, and three quarters, of the ranges have shorter common prefixes.
 const QUARTERS: [usize; 2] = [1, 3];
 
-/// The levels that are worth a measurement, in an order that depends on nothing but the sample.
-/// Requires: a key.
+/// Returns the levels that are worth measuring, in an order that depends only on the sample.
+/// Requires: at least one key.
 pub(crate) fn candidates(keys: &[impl AsRef<[u8]>], ranges: &[KeyRange<'_>]) -> Vec<PrefixLevels> {
     let fixed = |len: usize| u8::try_from(len).ok().map(PrefixRule::Fixed);
     let lens: Vec<Option<PrefixRule>> = lens_of(ranges).into_iter().map(fixed).collect();
@@ -38,14 +38,14 @@ pub(crate) fn candidates(keys: &[impl AsRef<[u8]>], ranges: &[KeyRange<'_>]) -> 
             let rules = head.into_iter().chain(*len).map(PrefixLevel::Prefix);
             let parts: Vec<PrefixLevel> = rules.collect();
             let with_keys = [&parts[..], &[PrefixLevel::WholeKey]].concat();
-            // None: the part does not end before what the range tells.
+            // None: the part does not end before the prefix of the range.
             all.extend([parts, with_keys].into_iter().filter_map(PrefixLevels::new));
         }
     }
     all
 }
 
-/// Lengths of prefixes of which a range meets few.
+/// Returns lengths of prefixes of which a range meets few.
 fn lens_of(ranges: &[KeyRange<'_>]) -> Vec<usize> {
     let shared =
         |range: &KeyRange<'_>| range.upper().map_or(0, |it| common_bytes(range.lower(), it));
@@ -59,7 +59,7 @@ fn lens_of(ranges: &[KeyRange<'_>]) -> Vec<usize> {
     lens
 }
 
-/// Lengths at which parts end: all keys go on with the same byte, and not before.
+/// Returns lengths at which parts end: all keys continue with the same byte, but not before.
 fn ends_of_parts(keys: &[impl AsRef<[u8]>]) -> Vec<usize> {
     let mut keys = keys.iter().map(AsRef::as_ref);
     let first = keys.next().unwrap_or_default();
@@ -72,8 +72,8 @@ fn ends_of_parts(keys: &[impl AsRef<[u8]>]) -> Vec<usize> {
     (1..is_alike.len()).filter(|&len| is_alike[len] && !is_alike[len - 1]).collect()
 }
 
-/// The byte up to which keys have a part, if it is one for all of them: the first one that is no
-/// letter and no digit.
+/// Returns the byte that ends a part of every key, if it is the same for all. It is the first one
+/// that is neither a letter nor a digit.
 fn separator(keys: &[impl AsRef<[u8]>]) -> Option<PrefixRule> {
     let first = |key: &[u8]| key.iter().copied().find(|byte| !byte.is_ascii_alphanumeric());
     let mut found = keys.iter().map(|key| first(key.as_ref()));

@@ -1,9 +1,9 @@
-//! Of which parts of a key there is a filter, and how memory is divided among these.
+//! The prefix levels of a filter, and the division of memory among them.
 //! ```text
 //! 12+21+all     first 12 bytes, first 21 bytes, whole keys
-//! sep:/+all     all up to the first slash, whole keys
+//! sep:/+all     everything up to the first slash, whole keys
 //! ```
-//! Invariant: the texts of equal levels are equal, and are read as these levels.
+//! Invariant: equal levels have equal texts, which read back as these levels.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,27 +12,27 @@ use trommel_filters::Tuning;
 
 use crate::range::base::prefix_rule::PrefixRule;
 
-/// More would share the memory so that none is of use.
+/// The maximum number of levels: with more, each would have too little memory.
 pub(super) const LEVELS_MAX: usize = 8;
-/// Bits that a level's filter of an item has more than that of the next level. An absent prefix is
-/// asked for in every run, what lies behind a present one only in the runs that have it.
+/// The bits per item that a level gets above the next level. Every run is probed for an absent
+/// prefix, but only the runs with a present prefix for what follows it.
 const BITS_ABOVE_NEXT: f64 = 1.0;
-/// Fewer columns deny too little for their price.
+/// Fewer columns refute too little for their price.
 const COLUMNS_MIN: f64 = 1.0;
-/// In a file, beside what rules are encoded as.
+/// The encoding of whole keys in files, next to those of rules.
 const WHOLE_KEY: [u8; 2] = [2, 0];
 
 /// A part of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixLevel {
-    /// Its prefix, by a rule.
+    /// The prefix, by a rule.
     Prefix(PrefixRule),
-    /// All of it.
+    /// The whole key.
     WholeKey,
 }
 
 impl PrefixLevel {
-    /// That part of a key. None: the key has no such prefix.
+    /// Returns this part of a key. None: the key has no such prefix.
     pub fn of<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         match self {
             PrefixLevel::Prefix(rule) => rule.prefix_of(key),
@@ -40,7 +40,7 @@ impl PrefixLevel {
         }
     }
 
-    /// Whether a byte string is the prefix of each key that begins with it.
+    /// Whether `start` is the prefix of each key that begins with it.
     pub(super) fn is_prefix(&self, start: &[u8]) -> bool {
         match self {
             PrefixLevel::Prefix(rule) => rule.prefix_of(start) == Some(start),
@@ -48,7 +48,7 @@ impl PrefixLevel {
         }
     }
 
-    /// Whether keys that begin so may have a longer prefix.
+    /// Whether keys that begin with `start` may have a longer prefix.
     pub(super) fn goes_beyond(&self, start: &[u8]) -> bool {
         match self {
             PrefixLevel::Prefix(rule) => rule.prefix_of(start).is_none(),
@@ -58,7 +58,7 @@ impl PrefixLevel {
 
     fn write_text(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // It stands between levels.
+            // Levels are separated by `+`.
             PrefixLevel::Prefix(PrefixRule::Separator(b'+')) => out.write_str("sep:0x2b"),
             PrefixLevel::Prefix(rule) => write!(out, "{rule}"),
             PrefixLevel::WholeKey => out.write_str("all"),
@@ -72,7 +72,7 @@ impl PrefixLevel {
         }
     }
 
-    /// None: no level is encoded so.
+    /// Decodes a level. None: the bytes encode no level.
     pub(super) fn decode(encoded: [u8; 2]) -> Option<Self> {
         match encoded {
             WHOLE_KEY => Some(PrefixLevel::WholeKey),
@@ -81,13 +81,13 @@ impl PrefixLevel {
     }
 }
 
-/// The parts of keys of which there is a filter each, the shortest one first.
+/// The parts of keys that have a filter each, shortest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrefixLevels(Vec<PrefixLevel>);
 
 impl PrefixLevels {
-    /// These ones. None: there are none or more than 8, one is twice there, numbers of bytes do not
-    /// grow, or whole keys are not the last.
+    /// The given levels. None: there are none or more than 8, one occurs twice, fixed lengths do
+    /// not ascend, or whole keys are not last.
     pub fn new(levels: Vec<PrefixLevel>) -> Option<PrefixLevels> {
         let lens = levels.iter().filter_map(|level| match level {
             PrefixLevel::Prefix(PrefixRule::Fixed(len)) => Some(*len),
@@ -102,15 +102,15 @@ impl PrefixLevels {
         is_right.then_some(PrefixLevels(levels))
     }
 
-    /// All of them, the shortest one first.
+    /// Returns all levels, shortest first.
     pub fn as_slice(&self) -> &[PrefixLevel] {
         &self.0
     }
 }
 
 impl Default for PrefixLevels {
-    /// Six bytes: of numbers of eight bytes, ranges that do not cross a multiple of 65,536. And
-    /// whole keys.
+    /// Whole keys, and six bytes: for eight-byte numbers, this suits ranges that do not cross a
+    /// multiple of 65,536.
     fn default() -> Self {
         PrefixLevels(vec![PrefixLevel::Prefix(PrefixRule::Fixed(6)), PrefixLevel::WholeKey])
     }
@@ -129,7 +129,7 @@ impl fmt::Display for PrefixLevels {
 }
 
 impl FromStr for PrefixLevels {
-    /// What there is.
+    /// The error lists the allowed values.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -144,8 +144,8 @@ impl FromStr for PrefixLevels {
     }
 }
 
-/// The bits of an item of each level, which has so many of them: those that let the least through
-/// in all, for so many bits altogether. 0: the level is better not kept.
+/// Returns the bits per item of each level that minimize the false positives, given `bits` in all.
+/// `items`: the number of items per level. 0: the level is better not stored.
 pub(super) fn divide(items: &[u64], bits: f64) -> Vec<f64> {
     let mut is_kept: Vec<bool> = items.iter().map(|&count| count > 0).collect();
     loop {
@@ -159,7 +159,8 @@ pub(super) fn divide(items: &[u64], bits: f64) -> Vec<f64> {
     }
 }
 
-/// By Lagrange: 2^-r of a level's r bits falls as its items become fewer and its weight greater.
+/// By Lagrange multipliers: the rate 2^-r of a level falls as it has fewer items and a greater
+/// weight.
 fn divide_among(items: &[u64], is_kept: &[bool], bits: f64) -> Vec<f64> {
     let above = |level: usize| {
         let weight = BITS_ABOVE_NEXT * (items.len() - 1 - level) as f64;

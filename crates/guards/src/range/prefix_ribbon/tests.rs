@@ -1,4 +1,4 @@
-//! Prefix ribbon: rates are those of theory, and no key is denied in whatever range.
+//! Prefix ribbon: rates match the theory, and no range denies a key.
 
 use proptest::prelude::*;
 use trommel_filters::TableFilter;
@@ -27,7 +27,7 @@ fn text(user: u64, time: u64) -> Vec<u8> {
     format!("user{user:08}time{time:08}").into_bytes()
 }
 
-/// One row of each of 40,000 users, among 100 million, at 14 bits.
+/// One row for each of 40,000 users, out of 100 million, at 14 bits.
 #[test]
 fn rates_are_those_of_the_levels() {
     const QUESTIONS: u64 = 50_000;
@@ -127,7 +127,7 @@ fn levels_that_are_not_kept_deny_nothing() {
     assert!((0..5_000u64).all(|nth| filter.may_contain(&nth.to_be_bytes())));
 }
 
-/// Bytes that are near each other, so that ranges meet keys.
+/// Bytes close to each other, so that ranges meet keys.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0u8), Just(b'/'), b'0'..b'4', Just(255u8)];
     prop_oneof![
@@ -167,7 +167,7 @@ proptest! {
         }
     }
 
-    /// Whatever a file has: no panic.
+    /// Arbitrary files never cause a panic.
     #[test]
     fn damaged_fields_are_refused_or_answer(
         keys in proptest::collection::vec(key(), 1..20),

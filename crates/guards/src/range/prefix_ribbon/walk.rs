@@ -1,35 +1,35 @@
-//! Asks for a range prefix by prefix.
+//! Walks through a range prefix by prefix.
 //! ```text
 //! user7time1298 to user7time1311, levels 5+11:
-//! user7time1 ─┬─ 2   is "user7time12" there?
-//!             └─ 3   is "user7time13" there?
+//! user7time1 ─┬─ 2   is "user7time12" present?
+//!             └─ 3   is "user7time13" present?
 //! ```
-//! Invariant: every key of the range that the filter has is met, or the answer is "maybe".
+//! Invariant: every key of the range that the filter has is reached, or the answer is "maybe".
 
 use super::alphabet::PLACES_MAX;
 use super::levels::PrefixLevel;
 use super::{KeptLevel, Plan};
 
-/// A range with more prefixes and keys to ask for is "maybe": so many let one through by chance.
+/// A range with more prefixes and keys to probe is "maybe": one of so many would pass by chance.
 const PREFIXES_MAX: u32 = 64;
-/// So is one in which more beginnings of prefixes are looked at.
+/// So is a range with more beginnings of prefixes to visit.
 const STEPS_MAX: u32 = 512;
 
-/// On which ends of the range a prefix lies: keys that begin with it may lie beyond such an end.
+/// The ends of the range that a prefix touches: keys with the prefix may lie beyond such an end.
 #[derive(Clone, Copy)]
 struct Ends {
     lower: bool,
     upper: bool,
 }
 
-/// A question for a range.
+/// A range query.
 pub(super) struct Walk<'a, F> {
     plan: &'a Plan,
     lower: &'a [u8],
     upper: Option<&'a [u8]>,
     /// Whether a level may have a prefix.
     may_have: F,
-    /// The prefix that is looked at comes first.
+    /// Begins with the current prefix.
     prefix: [u8; PLACES_MAX],
     prefixes_left: u32,
     steps_left: u32,
@@ -53,15 +53,15 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
         }
     }
 
-    /// Whether there may be keys behind what all keys of the range begin with, so many bytes.
-    /// Requires: fewer than `PLACES_MAX`, and the levels that are not longer were asked.
+    /// Whether the range may have keys beyond its common prefix of `shared` bytes. Requires:
+    /// `shared` is below `PLACES_MAX`, and levels that are not longer were probed.
     pub(super) fn may_go_on(mut self, shared: usize) -> bool {
         self.prefix[..shared].copy_from_slice(&self.lower[..shared]);
         self.may_hold(shared, Ends { lower: true, upper: self.upper.is_some() })
     }
 
-    /// Whether keys of the range may begin with the first `len` bytes of the prefix, which all
-    /// levels have that end there.
+    /// Whether keys of the range may begin with the first `len` bytes of the prefix. Requires: all
+    /// levels that end there have it.
     fn may_hold(&mut self, len: usize, on: Ends) -> bool {
         let is_all_asked = !self.longer_levels(len);
         let Some(alphabet) = self.plan.alphabets.at(len).filter(|_| len < PLACES_MAX) else {
@@ -95,9 +95,9 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
         false
     }
 
-    /// The same, of a prefix that its levels were not asked for.
+    /// Same as `may_hold`, for a prefix that its levels were not probed for.
     fn may_begin(&mut self, len: usize, on: Ends) -> bool {
-        // Of what ends the range one key is in it, at most.
+        // Of the keys that begin with the end of the range, only the end itself is in the range.
         let is_last_key = on.upper && self.upper.is_some_and(|upper| upper.len() == len);
         if is_last_key && !self.plan.alphabets.may_end(len) {
             return false;
@@ -109,12 +109,12 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
         levels.all(|kept| self.may_have_prefix(kept, len)) && self.may_hold(len, on)
     }
 
-    /// Whether a level may have the prefix, if it is one of that level.
+    /// Whether a level may have the prefix, if the prefix belongs to that level.
     fn may_have_prefix(&mut self, kept: &KeptLevel, len: usize) -> bool {
         !kept.level.is_prefix(&self.prefix[..len]) || self.asked(kept, len)
     }
 
-    /// Asks a level for the first `len` bytes of the prefix, as long as there may be questions.
+    /// Probes a level for the first `len` bytes of the prefix, within the limit of probes.
     fn asked(&mut self, kept: &KeptLevel, len: usize) -> bool {
         if kept.filter.is_none() {
             return true;

@@ -1,4 +1,4 @@
-//! REncoder: no key is lost, and the rate is what its share of set bits promises.
+//! REncoder: no key is lost, and the rate follows from the share of set bits.
 
 use trommel_filters::{AlignedBytes, LineCounter};
 
@@ -24,8 +24,8 @@ fn overlaps(filter: &Rencoder<Vec<u8>>, low: u64, high: u64) -> bool {
     filter.may_overlap(&KeyRange::new(&low, Some(&high)).expect("in order"))
 }
 
-/// The public code loses all of these: a level at which all keys have one prefix is never written
-/// there.
+/// The public code loses all of these: it never writes a level at which all keys have the same
+/// prefix.
 #[test]
 fn dense_ids_are_not_lost_at_any_width() {
     const COUNT: u64 = 3_000;
@@ -69,8 +69,8 @@ fn half_of_the_bits_are_set() {
     }
 }
 
-/// All levels of an absent number must be found by chance. Lines differ in their share of set bits,
-/// as those of a blocked Bloom filter do, which costs up to a third.
+/// All levels of an absent number must be present by chance. Lines differ in their share of set
+/// bits, as in a blocked Bloom filter, which costs up to a third.
 #[test]
 fn a_point_must_be_in_every_level_that_is_stored() {
     const QUESTIONS: u64 = 200_000;

@@ -1,25 +1,25 @@
-//! How a Rosetta filter's memory is divided over its levels.
+//! Divides a Rosetta filter's memory among its levels.
 //! ```text
 //! rates      level 0  level 1 .. h       memory of n nodes at a rate e < 1/2: n ln(1/e) / ln(2)^2
-//! single     least    1 (not kept)
-//! variable   C/g(0)   C/g(r), at most 1  g(r): how often a question asks level r
-//! first cut  e        1 / (2 - e)        then a question that begins at any level has the rate e
+//! single     minimal  1 (not stored)
+//! variable   C/g(0)   C/g(r), at most 1  g(r): how often a query probes level r
+//! first cut  e        1 / (2 - e)        then a query that begins at any level has the rate e
 //! ```
-//! Invariant: the shares are never more than the whole, and level 0 gets what is left over.
+//! Invariant: the shares never exceed the whole, and level 0 gets the remainder.
 
 use std::f64::consts::LN_2;
 
 use super::RosettaSplit;
 
-/// Halvings of the interval in which a rate is looked for.
+/// Bisection steps in the search for a rate.
 const ROUNDS: u32 = 100;
 
-/// In the first cut, the last level has at most this rate, or there are fewer levels. Many levels
-/// of next to no bits refute less than one level of all bits.
+/// In the first cut, the last level has at most this rate; otherwise there are fewer levels. Many
+/// levels of hardly any bits refute less than one level of all bits.
 const LAST_RATE_MAX: f64 = 0.25;
 
-/// The bytes of each level, of which there are as many as `nodes` (how many nodes each has).
-/// Requires: level 0 has nodes.
+/// Returns the size of each level in bytes. `nodes`: the number of nodes of each level. Requires:
+/// level 0 has nodes.
 pub(super) fn level_bytes(split: RosettaSplit, nodes: &[u64], bytes: usize) -> Vec<usize> {
     let mut rates = match split {
         RosettaSplit::Single => dearest(nodes, bytes, single),
@@ -39,13 +39,13 @@ pub(super) fn level_bytes(split: RosettaSplit, nodes: &[u64], bytes: usize) -> V
     sizes
 }
 
-/// The least rates of that kind that so many bytes can pay for.
+/// Returns the lowest rates of a given form that fit into `bytes`.
 fn dearest(nodes: &[u64], bytes: usize, rates: impl Fn(&[u64], f64) -> Vec<f64>) -> Vec<f64> {
     let bits_for = |rates: &[f64]| -> f64 {
         rates.iter().zip(nodes).map(|(&rate, &nodes)| bits_of(nodes, rate)).sum()
     };
     let budget = bytes as f64 * 8.0;
-    // The logarithm of the rate: too much memory at the lower end, none at the upper one.
+    // Bisects the logarithm of the rate: the lower end takes too much memory, the upper end none.
     let (mut low, mut high) = (-1000.0f64, 0.0f64);
     for _ in 0..ROUNDS {
         let middle = (low + high) / 2.0;
@@ -54,7 +54,8 @@ fn dearest(nodes: &[u64], bytes: usize, rates: impl Fn(&[u64], f64) -> Vec<f64>)
     rates(nodes, high.exp())
 }
 
-/// The memory of a Bloom filter: of one place for each node where that is the most that helps.
+/// Returns the bits of a Bloom filter. A rate that needs no more than one probe takes one bit
+/// position per node.
 fn bits_of(nodes: u64, rate: f64) -> f64 {
     let bits_per_node = match rate {
         1.0.. => 0.0,
@@ -72,8 +73,8 @@ fn first_cut(nodes: &[u64], rate: f64) -> Vec<f64> {
     (0..nodes.len()).map(|level| if level == 0 { rate } else { 1.0 / (2.0 - rate) }).collect()
 }
 
-/// Least in the sum of g(r) e(r), by Lagrange. A range of the greatest length has up to two nodes
-/// at each level. Each of them may be followed by two at the next level.
+/// Minimizes the sum of g(r) e(r), by Lagrange multipliers. A range of maximum length has up to two
+/// nodes at each level. Each of them may be followed by two at the next level.
 fn variable(nodes: &[u64], rate: f64) -> Vec<f64> {
     let levels = nodes.len();
     let asked = |level: usize| 2f64.powi((levels - level) as i32 + 1) - 2.0;
@@ -103,8 +104,8 @@ mod tests {
         assert_eq!(level_bytes(RosettaSplit::Single, &NODES, 1750), [1750, 0, 0, 0, 0, 0, 0]);
     }
 
-    /// Each level is asked about half as often as the one below: one place less for each node, 1.44
-    /// bits.
+    /// Each level is probed about half as often as the one below, so it has one probe less per
+    /// node: 1.44 bits.
     #[test]
     fn variable_falls_by_a_place_a_level() {
         let sizes = level_bytes(RosettaSplit::Variable, &NODES, 4000);
@@ -114,8 +115,8 @@ mod tests {
         }
     }
 
-    /// The paper's rates: with a small e at level 0 all others have about one half, that is one
-    /// place, 1.44 bits a node.
+    /// The paper's rates: with a small e at level 0, all other levels have about one half. This
+    /// takes one probe, 1.44 bits per node.
     #[test]
     fn first_cut_gives_the_upper_levels_a_place_each() {
         let sizes = level_bytes(RosettaSplit::FirstCut, &NODES, 3000);

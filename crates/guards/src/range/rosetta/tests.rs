@@ -1,4 +1,4 @@
-//! Rosetta against what theory promises.
+//! Rosetta against its theoretical rates.
 
 use super::*;
 use crate::range::base::hashed::rate;
@@ -21,7 +21,7 @@ fn uniform() -> Vec<Vec<u8>> {
     sorted((0..KEYS).map(mix).collect())
 }
 
-/// The share of ranges of so many numbers, far from all keys, that are "maybe".
+/// The share of ranges of this width, far from all keys, that are "maybe".
 fn measured(filter: &Rosetta<Vec<u8>>, width: u64) -> f64 {
     let may_overlap = |&n: &u64| {
         let low = mix(n + KEYS).min(u64::MAX - width);
@@ -69,8 +69,8 @@ fn a_point_must_be_in_every_level_that_is_kept() {
     }
 }
 
-/// A level whose filter has the rate 1 / (2 - e) makes of two children of the rate e one parent of
-/// that rate.
+/// A level with the rate 1 / (2 - e) turns two children with the rate e into one parent with that
+/// rate.
 #[test]
 fn the_first_cut_keeps_its_rate_at_every_level() {
     let filter =
@@ -97,7 +97,7 @@ fn all_splits_find_dense_ids_at_every_width() {
     }
 }
 
-/// Numbers of such keys are equal by tens: the filter of whole keys tells them apart.
+/// Groups of ten such keys have equal numbers; the filter of whole keys tells them apart.
 #[test]
 fn long_keys_are_told_apart_by_their_whole_hash() {
     let key = |n: u64| format!("{:08}/{:08}", n / 10, n * 7).into_bytes();

@@ -55,7 +55,7 @@ fn every_step_follows_from_the_one_before_and_its_event() {
     }
 }
 
-#[test] // DESIGN, the rule: a run that is left out surely holds nothing.
+#[test] // A run that is left out surely holds nothing.
 fn runs_that_hold_a_key_are_named_by_its_codes() {
     for name in ["lazy-leveling", "leveling", "tiering"] {
         let policy = Policy::named(name).expect("a preset");

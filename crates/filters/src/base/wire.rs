@@ -209,16 +209,12 @@ impl Writer {
         &self.bytes
     }
 
-<<<<<<< HEAD
-    /// The same, to be changed where it is.
+    /// Returns the bytes written so far, to be changed in place.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// Starts again, keeping the memory.
-=======
     /// Removes all bytes and keeps the memory.
->>>>>>> helper-e4
     pub fn clear(&mut self) {
         self.bytes.clear();
     }

@@ -4,9 +4,9 @@
 //! block: a fixed number of quotients
 //!        keys u16 | per quotient a one for each key in it, then a zero | remainders, in order
 //! ```
-//! This fingerprint of the papers (SNARF; GRF, section 4) is small for smoothly distributed keys. It
-//! takes about `r + 2` bits for an error rate of 2^-r. The line uses integers, so build and probe
-//! agree.
+//! This fingerprint of the papers (SNARF; GRF, section 4) is small for smoothly distributed keys.
+//! It takes about `r + 2` bits for an error rate of 2^-r. The line uses integers, so build and
+//! probe agree.
 //!
 //! Invariant: positions are monotone in keys; a key's position belongs to its block.
 

@@ -3,9 +3,9 @@
 //! points        a stored key, or one like them                       misses, hits
 //! ranges        from a key like the stored ones on                   empty ones
 //! with a skew   some of the stored keys are hot, and of those like them as well
-//! with training from one of twice as many keys, or from behind it, half of them stored, by Zipf's
-//!               law (YCSB's workload C, as in SuRF, appendix B): first those that train, then mixed
-//!               ones and the empty ones among them
+//! with training from one of twice as many keys, or from behind it, half of them stored, by
+//!               Zipf's law (YCSB's workload C, as in SuRF, appendix B): first those that train,
+//!               then mixed ones and the empty ones among them
 //! asked, too    what else no stored key answers (unanswered.rs): the runs of a tree are counted
 //! ```
 //! Invariant: a range that is asked trained no filter, but others that begin at the same key may

@@ -83,9 +83,7 @@ impl Drop for StoppedWriter<'_> {
         let time = engine.since(work.stopped_since);
         drop(work);
         engine.counters.stops.add_time(time);
-        if engine.check_open().is_ok() {
-            engine.env.tell(Event::WritersGoOn { time });
-        }
+        engine.env.tell(Event::WritersGoOn { time });
     }
 }
 

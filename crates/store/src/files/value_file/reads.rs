@@ -71,10 +71,16 @@ impl ValueFile {
         checksum: &mut u32,
     ) -> Result<ReadValue> {
         let reader = &**self.reader(files)?;
-        let are_plain = at.packed_bytes.is_none() && chunks.end - chunks.start > 1;
-        if are_plain && !reader.bypasses_cache() {
-            let _ = reader.will_read(span.start, span.end - span.start);
-            return self.collect_chunks(reader, at, (chunks, &span), checksum);
+        if at.packed_bytes.is_none() && chunks.end - chunks.start > 1 {
+            // One handle for all chunks, also where too many files are open to keep it.
+            let held = reader.opened().ok().flatten();
+            let reader = held.as_deref().unwrap_or(reader);
+            // Small direct reads would each wait for the disk.
+            let is_direct = reader.raw().is_some_and(|raw| raw.align > 1);
+            if !is_direct && !reader.bypasses_cache() {
+                let _ = reader.will_read(span.start, span.end - span.start);
+                return self.collect_chunks(reader, at, (chunks, &span), checksum);
+            }
         }
         let read = read_span(reader, &self.path, &span)?;
         self.check_record(read, (at, span.start), chunks, checksum)

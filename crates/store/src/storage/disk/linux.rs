@@ -46,7 +46,7 @@ pub(crate) fn begin_long_read(file: &File, offset: u64, len: usize) {
 /// Whether the cache has a byte of a file. An error counts as no.
 fn has_cached(file: &File, at: u64) -> bool {
     let (mut byte, flags) = ([0], ReadWriteFlags::NOWAIT);
-    preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, flags).is_ok()
+    preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, flags).is_ok_and(|read| read == 1)
 }
 
 /// Returns the alignment that direct I/O on a file needs. None: direct I/O is impossible.

@@ -259,8 +259,8 @@ fn several_merges_are_open_at_once() {
     }
 }
 
-// docs/architecture.md, rule 3: what was flushed or merged since is in the filter when the last level's new
-// base is installed.
+// docs/architecture.md, rule 3: what was flushed or merged since is in the filter when the last
+// level's new base is installed.
 #[test]
 fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
     let options = undivided(GuardKind::Grf).size_ratio(3).partition_bytes(1 << 20);

@@ -309,6 +309,11 @@ fn a_load_whose_keys_cannot_be_read_again_leaves_nothing() {
             db.compact().expect("merges");
             assert_eq!(db.range(..).count(), count + 1, "{after}: {loaded:?}");
             assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{after}");
+            db.close().expect("closes");
+            let files = tables(&disk);
+            // An opening removes what no edit names.
+            drop(open_with(&disk, little_memory(GuardKind::Grf)).expect("opens"));
+            assert_eq!(tables(&disk), files, "{after}: {loaded:?}");
             if was_late {
                 assert!(loaded.is_ok() && after > 10, "{after}: {loaded:?}");
                 break;

@@ -2,7 +2,7 @@
 //! bounded by two of them.
 //! ```text
 //! put_reader   stream -> piece -> append, for each           then one entry, whatever the length
-//! get_reader   entry -> head     then: read -> chunk, or piece if packed        a part: read -> chunk
+//! get_reader   entry -> head     then: read -> chunk, or packed piece      a part: read -> chunk
 //! ```
 //! Invariant: compressible values obey the same laws as others. Only allocations are more frequent,
 //! since each chunk is compressed separately.

@@ -2,8 +2,8 @@
 //! ```text
 //! keys -> each filter (probe_filters.rs) -- the same questions, in turns --> times, rates
 //! ```
-//! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
-//! stored key that a filter denies is counted.
+//! Invariant: all filters have the same keys and answer the same questions, in rounds in which they
+//! take turns. Every stored key that a filter denies is counted.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -38,31 +38,31 @@ pub struct ProbePlan {
     pub guards: Vec<GuardKind>,
     /// Where the keys come from.
     pub dist: Dist,
-    /// How a file of keys is written.
+    /// The format of a file of keys.
     pub file_format: FileFormat,
     /// How many keys; None: 1,000,000, or all of a file.
     pub keys: Option<usize>,
     /// Memory of the filter, in bits per key.
     pub bits_per_key: f64,
-    /// Filters are told what makes them take that memory, not that memory itself.
+    /// Whether to search for the setting with which a filter takes that memory.
     pub fit_bits: bool,
-    /// What filters of tables are told beside their memory.
+    /// Settings of the tables' filters besides their memory.
     pub filter: FilterTuning,
-    /// Sub-filters of the guard `elastic`; None: as many as are usual.
+    /// Sub-filters of the guard `elastic`; None: the default number.
     pub elastic_units: Option<u8>,
-    /// T of the tree that the filters would guard.
+    /// T, the size ratio of the tree that the filters would guard.
     pub size_ratio: u32,
     /// Questions of each kind.
     pub queries: usize,
-    /// How many neighbouring keys a range takes in.
+    /// How many neighbouring keys a range spans.
     pub range_width: u64,
-    /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are
-    /// drawn as the keys are.
+    /// The largest distance of misses and empty ranges behind a stored key, at least 1. None: they
+    /// are drawn as the keys are.
     pub correlated: Option<u64>,
-    /// What else no stored key answers.
+    /// Further questions that no stored key answers.
     pub asks: Vec<Ask>,
-    /// So many ranges train the filters that learn from them (`arf`). Then all ranges begin at one
-    /// of twice as many keys as are stored, as YCSB draws them. None: no filter is trained.
+    /// How many ranges train the filters that learn from ranges (`arf`). All ranges then begin at
+    /// keys drawn as in YCSB from a set of which half is stored. None: no filter is trained.
     pub training: Option<usize>,
     /// The seed of keys and questions.
     pub seed: u64,
@@ -126,7 +126,8 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
     Ok(reports)
 }
 
-/// Builds a filter. If that is asked for, with the setting that takes the memory asked for.
+/// Builds a filter. If the plan asks to fit its size, with the setting that takes the planned
+/// memory.
 fn fitted(
     guard: GuardKind,
     plan: &ProbePlan,
@@ -173,8 +174,8 @@ fn check(plan: &ProbePlan) -> Result<()> {
     Ok(Options::new().filter(filter).check()?)
 }
 
-/// Rounds of one question: `ask` asks it all, of each side that has an answer. The others have no
-/// round.
+/// Returns the times of one question in each round. `ask` asks it `count` times of one side. A side
+/// without an answer has no rounds.
 fn rounds_of(
     built: &[&Built],
     count: usize,
@@ -194,7 +195,8 @@ fn rounds_of(
     built.iter().map(of).collect()
 }
 
-/// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
+/// Times single probes of each kind of query. A filter that cannot answer a kind has no times for
+/// it.
 fn probe_times(built: &[&Built], questions: &ProbeQuestions, stored: &SortedKeys) -> Vec<ProbeNs> {
     let mut codes = Codes::new();
     let mut of = |queries: &Queries| {
@@ -212,7 +214,8 @@ fn probe_times(built: &[&Built], questions: &ProbeQuestions, stored: &SortedKeys
     kinds.map(|(((miss, hit), empty), mixed)| ProbeNs::of([miss, hit, empty, mixed])).collect()
 }
 
-/// Probes the tables of a tree, newest first, until one says "maybe"; None for global filters.
+/// Times probing the tables of a tree, newest first, until one says "maybe". None for global
+/// filters.
 fn tree_times(
     built: &[&Built],
     questions: &ProbeQuestions,
@@ -233,7 +236,7 @@ fn tree_times(
     times.zip(built).map(|(times, built)| built.tables().is_some().then_some(times)).collect()
 }
 
-/// The first table that may hold what is asked for.
+/// Returns the first table that may hold what the query asks for.
 #[inline]
 fn first_maybe(tables: &[Table], query: &Query<'_>) -> Option<usize> {
     match query {
@@ -245,10 +248,10 @@ fn first_maybe(tables: &[Table], query: &Query<'_>) -> Option<usize> {
     }
 }
 
-/// Keys that are asked for at once.
+/// Keys in one batch.
 const BATCH: usize = 16;
 
-/// Probes the points of each kind in batches; None for per-table filters.
+/// Times point queries in batches. None for per-table filters.
 fn batch_times(built: &[&Built], questions: &ProbeQuestions) -> Vec<Option<ProbeNs>> {
     let is_global = |built: &Built| matches!(built.filter, ProbedFilter::Global { .. });
     let of = |queries: &Queries| {
@@ -286,7 +289,7 @@ fn rates(filter: &ProbedFilter, questions: &ProbeQuestions, stored: &SortedKeys)
     ProbeRates { point_miss: rate(&questions.miss), empty_range: rate(&questions.empty) }
 }
 
-/// The runs that are searched for nothing, for each kind of question of the plan.
+/// Returns how many runs are searched in vain, for each further kind of question.
 fn asked(
     filter: &ProbedFilter,
     questions: &ProbeQuestions,
@@ -306,11 +309,11 @@ fn asked(
     questions.asked.iter().map(report).collect()
 }
 
-/// The most keys that are asked for to see whether one is denied.
+/// The most keys that are checked for false negatives.
 const CHECKED_MAX: usize = 1_000_000;
 
-/// Asks for every key, or of many for every so many-th, and for a range that begins `width` before
-/// it.
+/// Counts the keys that the filter denies, as points and as ranges that begin `width` before the
+/// key. Of many keys, evenly spaced ones are checked.
 fn false_negatives(filter: &ProbedFilter, keys: &SortedKeys, width: u64) -> u64 {
     let mut codes = Codes::new();
     let mut denied = 0;
@@ -332,8 +335,8 @@ fn false_negatives(filter: &ProbedFilter, keys: &SortedKeys, width: u64) -> u64 
 const LINE_BYTES: usize = 64;
 const LINE_STEPS: usize = 200_000;
 
-/// A walk through memory of `size_bytes`, one line after the other in random order, each read
-/// depending on the one before.
+/// Returns the time of a dependent random read: a walk through `size_bytes` of memory, one cache
+/// line after the other in random order.
 fn line_ns(size_bytes: u64) -> f64 {
     let lines = (size_bytes as usize / LINE_BYTES).max(1);
     let words_per_line = LINE_BYTES / size_of::<u64>();
@@ -428,7 +431,7 @@ mod tests {
         }
     }
 
-    /// With a model of text no run is searched for a user who is not there; without one, most are.
+    /// With a model of text, no run is searched for an absent user. Without one, most are.
     #[test]
     fn absent_prefixes_are_asked_of_every_filter_that_knows_ranges() {
         let guards = [kinds::BLOCKED_BLOOM, kinds::SURF_REAL, kinds::SNARF].map(GuardKind::Table);

@@ -1,11 +1,10 @@
-//! `bench surf-steps`: what each of the things that make SuRF's trie fast is worth (SuRF, Figure
-//! 7).
+//! `bench surf-steps`: what each optimization of SuRF's trie is worth (SuRF, Figure 7).
 //! ```text
 //! LOUDS-Sparse alone -> + LOUDS-Dense -> + ranks -> + selects -> + label search -> + prefetching
 //! the same trie, the same points
 //! ```
-//! Invariant: every step gives every point the same answer as the last one, or the report counts
-//! it; rounds take turns.
+//! Invariant: every step gives every point query the same answer as the last step, or the report
+//! counts it. Steps take turns in every round.
 
 use serde::Serialize;
 use trommel_filters::{
@@ -22,39 +21,39 @@ use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::{Kind, Queries};
 
-/// Which keys, and how many questions.
+/// The keys, and the number of questions.
 #[derive(Clone, Debug)]
 pub struct SurfStepsPlan {
     /// Where the keys come from.
     pub dist: Dist,
-    /// How a file of keys is written.
+    /// The format of a file of keys.
     pub file_format: FileFormat,
     /// How many keys; None: 1,000,000, or all of a file.
     pub keys: Option<usize>,
-    /// Points, half of which are stored keys.
+    /// Point queries, half of them for stored keys.
     pub queries: usize,
     /// The seed of keys and questions.
     pub seed: u64,
 }
 
-/// A trie that is asked with so much done to be fast. The field names are an interface.
+/// The trie with the optimizations up to one step. Field names are an interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SurfStep {
-    /// What is done more than in the step before.
+    /// The optimization that this step adds.
     pub step: &'static str,
-    /// Its place, counted from 0.
+    /// The step's number, counted from 0.
     pub nth: u64,
     /// Where the keys come from.
     pub dist: String,
     /// How many there are.
     pub keys: u64,
-    /// Time of a point.
+    /// Time of a point query.
     pub ns_per_op: f64,
-    /// Its rounds, in which steps took turns.
+    /// The time in each round; steps take turns within a round.
     pub ns_per_op_rounds: Vec<f64>,
     /// Size of the trie.
     pub filter_bits_per_key: f64,
-    /// Points that were not answered as by the last step. Must be 0.
+    /// Answers that differ from those of the last step. Must be 0.
     pub wrong_answers: u64,
 }
 
@@ -64,7 +63,7 @@ struct Trie {
     bits_per_key: f64,
 }
 
-/// How a trie is asked.
+/// A trie, and how it is queried.
 struct Way<'t> {
     step: &'static str,
     trie: &'t Trie,
@@ -77,7 +76,7 @@ impl Way<'_> {
     }
 }
 
-/// Measures. A row for each step.
+/// Runs the benchmark; returns a row for each step.
 pub fn surf_steps(plan: &SurfStepsPlan, progress: &mut dyn Progress) -> Result<Vec<SurfStep>> {
     if plan.queries == 0 {
         return Err(LabError::Plan("a query is the least to measure".into()));
@@ -125,8 +124,8 @@ fn name(effort: SurfEffort) -> &'static str {
     }
 }
 
-/// The trie of the keys' shortest prefixes. `size_ratio`: the largest there is leaves no level
-/// dense.
+/// Builds the trie of the keys' shortest distinguishing prefixes. The largest `size_ratio` leaves
+/// no level dense.
 fn trie(keys: &SortedKeys, size_ratio: u32) -> Trie {
     let options = SurfOptions { size_ratio, ..SurfOptions::default() };
     let mut builder = SurfBuilder::new(SurfKind::Base, 0.0, &options);
@@ -159,7 +158,7 @@ mod tests {
                 (6, "LOUDS-Sparse alone", "+ prefetching")
             );
             assert!(steps.iter().all(|step| step.wrong_answers == 0 && step.ns_per_op > 0.0));
-            // Dense levels take at most a 64th of the sparse ones, besides what they save.
+            // Dense levels take at most a 64th of the sparse ones, apart from what they save.
             let [sparse, mixed] = [0, 1].map(|nth| steps[nth].filter_bits_per_key);
             assert!(sparse > 8.0 && mixed < 1.1 * sparse, "{steps:?}");
         }

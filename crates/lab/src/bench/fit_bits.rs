@@ -3,8 +3,9 @@
 //! asked 14.0   told 14.0 -> takes 12.9   told 15.1 -> takes 14.9   told 14.6 -> takes 13.9   fits
 //! ```
 //! Filters round: to whole bits of a suffix, to powers of two, to pages. So the setting differs
-//! from the memory taken, and filters of equal settings are not comparable. Invariant: every
-//! reported size was built. The asked size is tried first, so one that fits costs one build.
+//! from the memory taken, and filters of equal settings are not comparable.
+//! Invariant: every reported size was built. The asked size is tried first, so one that fits costs
+//! one build.
 
 /// The relative error that is close enough.
 const TOLERANCE: f64 = 0.03;
@@ -60,8 +61,8 @@ fn is_least(asked: f64, tried: &[Fit]) -> bool {
     matches!(tried, [.., a, b] if b.taken > asked && (a.taken - b.taken).abs() <= ONE_SIZE * a.taken)
 }
 
-/// Returns the next setting to try. None: it was tried already. Requires: at least one was tried,
-/// and none fits.
+/// Returns the next setting to try. None: it was tried already.
+/// Requires: at least one was tried, and none fits.
 fn next_setting(asked: f64, tried: &[Fit]) -> Option<f64> {
     let of = |low: bool| tried.iter().filter(move |fit| (fit.taken < asked) == low);
     let below = of(true).max_by(|a, b| a.setting.total_cmp(&b.setting));

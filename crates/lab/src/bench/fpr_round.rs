@@ -7,8 +7,8 @@
 //!   since 0      1   the next merge into the last level
 //! ```
 //! In the paper every round starts with the rate p = 2^-(bits - 5), whatever the last level holds.
-//! The mean over the filter's life is then 1 + ln(T - 1) / (2 (T - 1)) times p. Invariant: a round
-//! has a mean only if its start and its end were measured.
+//! The mean over the filter's life is then 1 + ln(T - 1) / (2 (T - 1)) times p.
+//! Invariant: a round has a mean only if its start and its end were measured.
 
 use crate::report::{FprFilter, FprGrowth, FprRate};
 

@@ -65,7 +65,8 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
 }
 
 /// Loads a new store. If newer runs have keys of their own, `loaded_base` sees the store when its
-/// last level is complete. Requires: the plan was checked.
+/// last level is complete.
+/// Requires: the plan was checked.
 pub(crate) fn load(
     folder: &Path,
     plan: &TreePlan,

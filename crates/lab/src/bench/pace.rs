@@ -5,9 +5,9 @@
 //!                    <-------->                    and their time runs from when they were due
 //! ```
 //! A client that waits for a slow operation before it sends the next one counts one slow operation
-//! where users see many. This is coordinated omission. Invariant: due times do not depend on how
-//! long this thread sleeps, so the rate is kept. Time that the thread overslept does not count:
-//! operations due meanwhile are timed from its waking.
+//! where users see many. This is coordinated omission.
+//! Invariant: due times do not depend on how long this thread sleeps, so the rate is kept. Time
+//! that the thread overslept does not count: operations due meanwhile are timed from its waking.
 
 use std::time::{Duration, Instant};
 

@@ -66,7 +66,8 @@ pub(crate) fn measure(
     })
 }
 
-/// Returns the key of a point query. Requires: the queries are gets.
+/// Returns the key of a point query.
+/// Requires: the queries are gets.
 fn point<'k>(queries: &'k Queries, place: usize, stored: &'k SortedKeys) -> &'k [u8] {
     match queries.query(place, stored) {
         Query::Point(key) => key,

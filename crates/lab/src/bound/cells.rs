@@ -6,8 +6,8 @@
 //! ```
 //! A cell is 2^(m - s) wide, where m is the lesser exponent of the gaps on both sides of its
 //! number. It begins at a multiple of its width behind the previous number. Stored are the exponent
-//! e of that gap, and the e - (m - s) bits that count the multiples. Invariant: a number is in its
-//! cell.
+//! e of that gap, and the e - (m - s) bits that count the multiples.
+//! Invariant: a number is in its cell.
 
 /// Numbers and the exponents of their gaps, which define their cells.
 pub(crate) struct Cells {
@@ -88,7 +88,8 @@ impl Cells {
         (start, start.saturating_add((1 << width_bits) - 1))
     }
 
-    /// Returns the binary logarithm of a cell's width. Requires: `place` is not the first.
+    /// Returns the binary logarithm of a cell's width.
+    /// Requires: `place` is not the first.
     fn width_bits(&self, place: usize, s: u32) -> u32 {
         let before = self.exponents[place - 1];
         let behind = self.exponents.get(place).unwrap_or(&before);

@@ -4,8 +4,9 @@
 //! after "th"   [end][ a ][        e        ][ i ] ...     the share of a byte; none is empty
 //!                        [.][ n ][ r ]...                 and so on, within it
 //! ```
-//! A context that was seen too rarely is replaced by a shorter one. Invariant: a context depends on
-//! the previous bytes alone, so intervals of different bytes are disjoint and in order.
+//! A context that was seen too rarely is replaced by a shorter one.
+//! Invariant: a context depends on the previous bytes alone, so intervals of different bytes are
+//! disjoint and in order.
 
 use std::collections::HashMap;
 

@@ -154,7 +154,8 @@ impl KeySet {
     }
 
     /// Joins two sets. Of the other set, only the keys `fresh` are stored. Draws come from both
-    /// sources in proportion to their stored keys. Requires: the keys `fresh` are not stored yet.
+    /// sources in proportion to their stored keys.
+    /// Requires: the keys `fresh` are not stored yet.
     pub(crate) fn joined(self, other: KeySet, fresh: &SortedKeys) -> Self {
         let all: KeyList = self.stored.iter().chain(fresh.iter()).collect();
         let stored = SortedKeys::from_list(&all);

@@ -61,7 +61,8 @@ impl Rng {
     }
 
     /// Returns a number below `bound`, by multiplication. Its bias is below 2^-32 for bounds below
-    /// 2^32. Requires: `bound` > 0.
+    /// 2^32.
+    /// Requires: `bound` > 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "no number is below 0");
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64

@@ -19,7 +19,8 @@ impl Weights {
         self.sums.push(self.sums.last().unwrap_or(&0.0) + weight);
     }
 
-    /// Draws the index of a thing. Requires: at least one thing.
+    /// Draws the index of a thing.
+    /// Requires: at least one thing.
     pub(super) fn draw(&self, rng: &mut Rng) -> usize {
         let last = self.sums.len() - 1;
         let share = rng.unit() * self.sums[last];

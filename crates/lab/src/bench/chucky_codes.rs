@@ -1,5 +1,5 @@
-//! The length of Chucky's codes of level ids, and how well they fill buckets: the data of the
-//! paper's Figures 5, 6, 8, 9 and 12.
+//! The length of Chucky's codes of level ids, and how well they fill buckets. These are the data of
+//! the paper's Figures 5, 6, 8, 9 and 12.
 //! ```text
 //! figure 5    by levels          bits of an id: whole numbers, Huffman, its bound, entropy
 //! figure 6    by size ratio      bits of an id: Huffman of one, two and three in a row, entropy

@@ -125,8 +125,8 @@ fn poisson(value: f64, ops: f64) -> [f64; 2] {
 }
 
 /// Returns two of the numbers between which the true median lies with a probability of 98 % or
-/// more, since each number is above it with probability 1/2. Fewer than seven: the least and the
-/// greatest number. Requires: at least one number.
+/// more. Each number is above it with probability 1/2. Of fewer than seven numbers, these are the
+/// least and the greatest. Requires: at least one number.
 fn ends_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);

@@ -227,8 +227,8 @@ pub(crate) fn check_empty(keys: u64, edges: &Edges) -> Checked<()> {
     }
 }
 
-/// Checks a count: its upper bound covers the keys of the range, its lower bound does not exceed
-/// the writes to it, and its estimate lies between.
+/// Checks a count. Its upper bound covers the keys of the range, its lower bound does not exceed
+/// the writes to the range, and its estimate lies between.
 pub(crate) fn check_bounds(
     bounds: &CountBounds,
     keys: u64,

@@ -59,7 +59,7 @@ const KEYS_PER_RANGE: u64 = 256;
 const RANGES_MORE: u64 = in_tests(0, 4) as u64;
 /// How many lists answer ranges after a list with enough range queries.
 const LISTS_WITH_LINE: u32 = 4;
-/// Queries for a 64th of its keys wake the door, but not fewer than `WAKE_LEAST`: by then they have
+/// Queries for a 64th of its keys wake the door, but not fewer than `WAKE_LEAST`. By then they have
 /// cost about as much as a scan.
 const WAKE_PART: u64 = 64;
 const WAKE_LEAST: u64 = 256;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts a broker of Kafka on 127.0.0.1:9092, from jars that Maven has fetched: ./broker.sh
-# Its data are in target/run/broker, and stay there.
+# Starts a Kafka broker on 127.0.0.1:9092, from jars that Maven has fetched: ./broker.sh
+# Its data stay in target/run/broker.
 set -euo pipefail
 cd "$(dirname "$0")"
 [ -d target/broker ] || mvn -q -B process-classes

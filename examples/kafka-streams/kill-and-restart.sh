@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Kills the application that ./run.sh runs, as a crash would, and waits until it counts again: ./kill-and-restart.sh
+# Kills the application of ./run.sh, as a crash would, and waits until it counts again: ./kill-and-restart.sh
 set -euo pipefail
 cd "$(dirname "$0")"
 run=$PWD/target/run

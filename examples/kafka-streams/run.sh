@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs it all: a broker, orders that come, and the application, which is started again when it was killed: ./run.sh
-# Counts are shown here and on http://127.0.0.1:8080. Ctrl-C ends it. In another terminal: ./kill-and-restart.sh
-# TROMMEL_LIBRARY: the native library, if it is made.
+# Runs a broker, a sender of orders, and the application, which is restarted if it is killed: ./run.sh
+# Shows the counts here and on http://127.0.0.1:8080. Ctrl-C ends it. In another terminal: ./kill-and-restart.sh
+# TROMMEL_LIBRARY: the native library, if it is built already.
 set -euo pipefail
 cd "$(dirname "$0")"
 run=$PWD/target/run
@@ -24,7 +24,7 @@ pids=()
 finish() {
     trap - INT TERM EXIT
     local pid
-    # The application first: the broker hears that it goes.
+    # The application first, so that it can tell the broker that it leaves.
     for pid in $(cat "$run/app.pid" 2>/dev/null) "${pids[@]}"; do
         kill "$pid" 2>/dev/null || true
     done

@@ -1,6 +1,6 @@
-//! Backups in a folder: generations of a store, of which only what is new is stored.
+//! Backups in a folder: generations of a store, of which each stores only what is new.
 //!
-//! Invariant: as of `store::backup`: each generation that is listed is whole.
+//! Invariant: the same as in `store::backup`: each listed generation is complete.
 
 use std::ffi::c_char;
 
@@ -13,10 +13,10 @@ use crate::json::{backup_json, generations_json, text_of};
 
 /// A folder of backups of one store. It is locked until the handle is freed.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_backups(Backups);
 
-/// The backups in a folder, which is made if there is none. Free the handle with
+/// Opens the backups in a folder, which is created if it does not exist. Free the handle with
 /// trommel_backups_free.
 ///
 /// Threads: any. Errors: TROMMEL_LOCKED, TROMMEL_IO.
@@ -28,10 +28,11 @@ pub unsafe extern "C" fn trommel_backups_open(
     call!(error, Ok(Box::new(trommel_backups(Backups::in_folder(path("folder", folder)?)?))))
 }
 
-/// Stores all writes that are visible now as a new generation. `number`: NULL, or which one it is.
+/// Stores all writes that are visible now as a new generation. `number`: NULL, or set to its
+/// number.
 ///
-/// Threads: any; of calls that change the backups one waits for the other. Errors: TROMMEL_IO: no
-/// generation is made.
+/// Threads: any; calls that change the backups wait for each other. Errors: TROMMEL_IO: no
+/// generation was made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_backups_create(
     backups: *const trommel_backups,
@@ -47,7 +48,7 @@ pub unsafe extern "C" fn trommel_backups_create(
     })
 }
 
-/// All generations, the oldest first, as JSON: a list of objects with "number", "sequence",
+/// Returns all generations, oldest first, as JSON: a list of objects with "number", "sequence",
 /// "milliseconds" (since the start of 1970), "files" and "bytes". Free it with trommel_text_free.
 ///
 /// Threads: any. Errors: TROMMEL_CORRUPT, TROMMEL_IO.
@@ -59,8 +60,8 @@ pub unsafe extern "C" fn trommel_backups_list(
     call!(error, Ok(text_of(&generations_json(&handle("backups", backups)?.0.generations()?))))
 }
 
-/// Reads all that a generation has, and checks it. Gives a report as JSON; free it with
-/// trommel_text_free. `damages`: NULL, or how many are in its list "damage"; 0: it is sound.
+/// Reads and checks everything in a generation. Returns a report as JSON; free it with
+/// trommel_text_free. `damages`: NULL, or set to the length of its list "damage"; 0: it is sound.
 ///
 /// Threads: any. Errors: TROMMEL_FILE_MISSING, there is no such generation; TROMMEL_IO.
 #[unsafe(no_mangle)]
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn trommel_backups_verify(
     })
 }
 
-/// Makes a store of a generation, in a folder that is empty or not there.
+/// Makes a store of a generation, in a folder that is empty or does not exist.
 ///
 /// Threads: any. Errors: TROMMEL_FILE_MISSING, there is no such generation; TROMMEL_NOT_EMPTY,
 /// TROMMEL_CORRUPT, TROMMEL_IO.
@@ -91,10 +92,10 @@ pub unsafe extern "C" fn trommel_backups_restore(
     call!(error, Ok(handle("backups", backups)?.0.restore(number, path("folder", folder)?)?))
 }
 
-/// Removes all generations but the newest `keep`, and what only they needed. `removed`: NULL, or
-/// how many generations went.
+/// Removes all generations except the newest `keep`, and the data that only they needed. `removed`:
+/// NULL, or set to the number of removed generations.
 ///
-/// Threads: any. Errors: TROMMEL_IO: something stays, and the next call removes it.
+/// Threads: any. Errors: TROMMEL_IO: something is left, and the next call removes it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_backups_prune(
     backups: *const trommel_backups,
@@ -109,9 +110,9 @@ pub unsafe extern "C" fn trommel_backups_prune(
     })
 }
 
-/// Frees the handle, and the lock of the folder. NULL is none.
+/// Frees the handle, and releases the lock of the folder. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_backups_free(backups: *mut trommel_backups) {
     free!(backups);

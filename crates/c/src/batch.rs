@@ -1,6 +1,7 @@
 //! Batches: writes that become visible together.
 //!
-//! Invariant: a batch writes into key spaces of one opening of a store, and is written there.
+//! Invariant: a batch writes into key spaces of one opening of a store, and only that opening
+//! applies it.
 
 use std::ffi::c_void;
 use std::time::Duration;
@@ -12,13 +13,13 @@ use crate::db::{Opening, of_another_store, trommel_db};
 use crate::error::trommel_error;
 use crate::keyspace::trommel_keyspace;
 
-/// Writes that are applied together: readers see all of them or none, and so does a recovery. Of
-/// two writes of one key the later one counts.
+/// Writes that are applied atomically: readers see all of them or none, and so does recovery. Of
+/// two writes of a key, the later one wins.
 ///
-/// Threads: one at a time, whichever.
+/// Threads: one at a time, not always the same one.
 pub struct trommel_batch {
     batch: Batch,
-    /// Of the key spaces that it writes into, beside the default one.
+    /// The store and the opening of its key spaces, except for the default one.
     of: Option<(Db, Opening)>,
 }
 
@@ -27,7 +28,7 @@ impl trommel_batch {
         Box::new(trommel_batch { batch, of: None })
     }
 
-    /// Has writes go into a key space from here on. Requires: null, or a handle.
+    /// Directs further writes to a key space. Requires: null, or a handle.
     unsafe fn to(&mut self, keyspace: *const trommel_keyspace) -> Outcome<&mut Batch> {
         // SAFETY: required.
         match (unsafe { keyspace.as_ref() }, &self.of) {
@@ -52,7 +53,7 @@ impl trommel_batch {
     }
 }
 
-/// A batch without writes. Free it with trommel_batch_free.
+/// Creates an empty batch. Free it with trommel_batch_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -60,10 +61,11 @@ pub extern "C" fn trommel_batch_new() -> *mut trommel_batch {
     crate::border::plain(std::ptr::null_mut(), || Box::into_raw(trommel_batch::boxed(Batch::new())))
 }
 
-/// A batch of packed writes into the default key space, one behind the other, each: a byte (1 put,
-/// 2 delete, 3 delete a range, 4 put for a while, 5 merge), the length of its key and that of its
-/// value, each in 4 bytes, the low one first; its key; its value. Of a range that is its end. A
-/// deletion has none. Of 4 it begins with nanoseconds in 8 bytes, the low one first.
+/// Creates a batch of packed writes into the default key space. Each write begins with a byte: 1
+/// put, 2 delete, 3 delete range, 4 put with expiry, 5 merge. Then follow the lengths of its key
+/// and of its value, its key and its value. A length has 4 bytes, little-endian. The value of a
+/// range deletion is the range's end; a deletion has no value. The value of a put with expiry
+/// begins with the time to live in nanoseconds, in 8 bytes, little-endian.
 ///
 /// Threads: any. Errors: TROMMEL_MALFORMED.
 #[unsafe(no_mangle)]
@@ -77,7 +79,7 @@ pub unsafe extern "C" fn trommel_batch_from_packed(
 
 /// Sets the value of a key.
 ///
-/// Threads: one at a time. Errors: TROMMEL_ARGUMENT. What is too long is told when it is written.
+/// Threads: one at a time. Errors: TROMMEL_ARGUMENT. Lengths are checked when the batch is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_batch_put(
     batch: *mut trommel_batch,
@@ -95,7 +97,7 @@ pub unsafe extern "C" fn trommel_batch_put(
     })
 }
 
-/// Sets the value of a key for so many milliseconds after the batch is written.
+/// Sets the value of a key for `milliseconds` after the batch is written.
 ///
 /// Threads: one at a time. Errors: as of trommel_batch_put.
 #[unsafe(no_mangle)]
@@ -117,7 +119,7 @@ pub unsafe extern "C" fn trommel_batch_put_ttl(
     })
 }
 
-/// Merges an operand into the value of a key, as trommel_merge does.
+/// Merges an operand into the value of a key, like trommel_merge.
 ///
 /// Threads: one at a time. Errors: as of trommel_batch_put.
 #[unsafe(no_mangle)]
@@ -138,7 +140,7 @@ pub unsafe extern "C" fn trommel_batch_merge(
     })
 }
 
-/// Removes a key.
+/// Deletes a key.
 ///
 /// Threads: one at a time. Errors: as of trommel_batch_put.
 #[unsafe(no_mangle)]
@@ -156,8 +158,8 @@ pub unsafe extern "C" fn trommel_batch_delete(
     })
 }
 
-/// Removes all keys from `from` on and before `to`. If `from` is behind `to`, writing the batch is
-/// an error.
+/// Deletes all keys at or after `from` and before `to`. If `from` is greater than `to`, writing the
+/// batch is an error.
 ///
 /// Threads: one at a time. Errors: as of trommel_batch_put.
 #[unsafe(no_mangle)]
@@ -177,9 +179,9 @@ pub unsafe extern "C" fn trommel_batch_delete_range(
     })
 }
 
-/// The batch is written only if the key then has this value; NULL with a length of 0: only if it
-/// has none. Else writing it gives TROMMEL_CONFLICT, and nothing is written. What the batch itself
-/// writes does not count.
+/// Adds a condition: the batch is written only if the key then has this value, or, for NULL with a
+/// length of 0, no value. Otherwise writing it returns TROMMEL_CONFLICT and writes nothing. Writes
+/// of the batch itself do not count.
 ///
 /// Threads: one at a time. Errors: as of trommel_batch_put.
 #[unsafe(no_mangle)]
@@ -199,7 +201,7 @@ pub unsafe extern "C" fn trommel_batch_only_if(
     })
 }
 
-/// How many writes it has. 0 of NULL.
+/// Returns the number of writes; 0 for NULL.
 ///
 /// Threads: one at a time.
 #[unsafe(no_mangle)]
@@ -207,7 +209,7 @@ pub unsafe extern "C" fn trommel_batch_count(batch: *const trommel_batch) -> usi
     plain!(0, batch.as_ref().map_or(0, |batch| batch.batch.len()))
 }
 
-/// Forgets all that the batch has.
+/// Removes all writes and conditions from the batch.
 ///
 /// Threads: one at a time.
 #[unsafe(no_mangle)]
@@ -220,22 +222,22 @@ pub unsafe extern "C" fn trommel_batch_clear(batch: *mut trommel_batch) {
     );
 }
 
-/// Frees a batch. NULL is none.
+/// Frees a batch. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_batch_free(batch: *mut trommel_batch) {
     free!(batch);
 }
 
 /// Applies a batch. `synced`: it is on disk when this returns, whatever the options say. The batch
-/// is empty then, after an error too.
+/// is empty afterwards, even after an error.
 ///
-/// Threads: any of a store; one at a time of a batch. Errors: TROMMEL_CONFLICT,
+/// Threads: any for a store; one at a time for a batch. Errors: TROMMEL_CONFLICT,
 /// TROMMEL_KEY_TOO_LONG, TROMMEL_VALUE_TOO_LONG, TROMMEL_BATCH_TOO_LONG, TROMMEL_INVERTED_RANGE,
-/// TROMMEL_LOCK_TIMEOUT, TROMMEL_KEYSPACE_DROPPED, nothing was written; TROMMEL_IO,
-/// TROMMEL_STOPPED, it is not visible now, and after a crash it is there as a whole or not at all.
-/// TROMMEL_ARGUMENT: it is as it was.
+/// TROMMEL_LOCK_TIMEOUT, TROMMEL_KEYSPACE_DROPPED: nothing was written. TROMMEL_IO,
+/// TROMMEL_STOPPED: the batch is not visible now, and after a crash it is there as a whole or not
+/// at all. TROMMEL_ARGUMENT: the batch is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_write(
     db: *const trommel_db,

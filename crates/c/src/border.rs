@@ -1,10 +1,10 @@
-//! The border: pointers become references and slices, results become what C takes, and nothing
-//! unwinds past it.
+//! The border to C: pointers become references and slices, results become what C expects, and
+//! nothing unwinds across.
 //! ```text
 //! in     handle, bytes, text, path, list, out     null where none may be: Failure
 //! out    () -> true    Box<T> -> *mut T    CString -> *mut char     Failure -> false or NULL
 //! ```
-//! Invariant: each exported function is one of `call!`, `plain!` and `free!`.
+//! Invariant: each exported function uses one of `call!`, `plain!` and `free!`.
 
 use std::any::Any;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -15,10 +15,10 @@ use std::ptr::null_mut;
 
 use crate::error::{Failure, trommel_error};
 
-/// What a call comes to.
+/// The result of a call.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-/// Runs the body of a function that can fail. It tells the error at `$error`.
+/// Runs the body of a function that can fail, and reports the error at `$error`.
 macro_rules! call {
     ($error:ident, $body:expr) => {
         // SAFETY: the caller keeps what lib.rs asks for of pointers, as long as the call lasts.
@@ -26,8 +26,7 @@ macro_rules! call {
     };
 }
 
-/// Runs the body of a function that cannot fail. `$otherwise`: what it gives all the same, if it
-/// panics.
+/// Runs the body of a function that cannot fail. `$otherwise`: its result if the body panics.
 macro_rules! plain {
     ($otherwise:expr, $body:expr) => {{
         // SAFETY: the caller keeps what lib.rs asks for of pointers, as long as the call lasts.
@@ -36,7 +35,7 @@ macro_rules! plain {
     }};
 }
 
-/// Takes a handle back. Null is none.
+/// Frees a handle. Does nothing for null.
 macro_rules! free {
     ($handle:ident) => {
         // SAFETY: the caller has the handle from this library, and uses it no more.
@@ -44,11 +43,11 @@ macro_rules! free {
     };
 }
 
-/// What is given over the border.
+/// A result that crosses the border.
 pub(crate) trait Given {
-    /// As C sees it.
+    /// Its form in C.
     type Raw;
-    /// Instead, after an error.
+    /// The value returned after an error.
     const NONE: Self::Raw;
 
     fn raw(self) -> Self::Raw;
@@ -81,7 +80,8 @@ impl Given for CString {
     }
 }
 
-/// Requires: `error` is null, or can be written.
+/// Runs `body`; reports its error or panic at `error`. Requires: `error` is null, or can be
+/// written.
 pub(crate) unsafe fn call<T: Given>(
     error: *mut *mut trommel_error,
     body: impl FnOnce() -> Outcome<T>,
@@ -107,7 +107,7 @@ pub(crate) fn plain<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Requires: null, or a handle that was given over the border and is not used any more.
+/// Frees a handle. Requires: null, or a handle that crossed the border and is not used any more.
 pub(crate) unsafe fn free<T>(handle: *mut T) {
     if !handle.is_null() {
         // SAFETY: required; `Given` made it of a box.
@@ -116,30 +116,30 @@ pub(crate) unsafe fn free<T>(handle: *mut T) {
     }
 }
 
-/// What somebody panicked with.
+/// Returns the message of a panic.
 fn message_of(payload: Box<dyn Any + Send>) -> String {
     let text = payload.downcast::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|payload| payload.downcast::<String>().map(|text| *text));
     text.unwrap_or_else(|payload| {
-        // To drop it may panic, too.
+        // Dropping the payload may panic, too.
         std::mem::forget(payload);
         "without a word".into()
     })
 }
 
-/// A handle that must be there. Requires: null, or a handle of this library.
+/// Returns a handle; an error if it is null. Requires: null, or a handle of this library.
 pub(crate) unsafe fn handle<'a, T>(what: &str, handle: *const T) -> Outcome<&'a T> {
     // SAFETY: required.
     unsafe { handle.as_ref() }.ok_or_else(|| Failure::null(what))
 }
 
-/// As above, of one that nobody else uses meanwhile.
+/// Like [`handle`], for a handle that nobody else uses meanwhile.
 pub(crate) unsafe fn handle_mut<'a, T>(what: &str, handle: *mut T) -> Outcome<&'a mut T> {
     // SAFETY: required.
     unsafe { handle.as_mut() }.ok_or_else(|| Failure::null(what))
 }
 
-/// Requires: so many items are there, if any.
+/// Returns a list as a slice. Requires: `items` points to `count` items.
 pub(crate) unsafe fn list<'a, T>(what: &str, items: *const T, count: usize) -> Outcome<&'a [T]> {
     if count == 0 {
         return Ok(&[]);
@@ -152,7 +152,7 @@ pub(crate) unsafe fn list<'a, T>(what: &str, items: *const T, count: usize) -> O
     Ok(unsafe { std::slice::from_raw_parts(items, count) })
 }
 
-/// As above, of places for results, which need not be set.
+/// Like [`list`], for places of results, which need not be initialized.
 pub(crate) unsafe fn places<'a, T>(
     what: &str,
     items: *mut T,
@@ -176,13 +176,13 @@ fn check_count<T>(what: &str, count: usize) -> Outcome<()> {
     }
 }
 
-/// Requires: so many bytes are there.
+/// Returns bytes as a slice. Requires: `data` points to `len` bytes.
 pub(crate) unsafe fn bytes<'a>(what: &str, data: *const c_void, len: usize) -> Outcome<&'a [u8]> {
     // SAFETY: required.
     unsafe { list(what, data.cast(), len) }
 }
 
-/// As above; null means none.
+/// Like [`bytes`]; null with a length of 0 means None.
 pub(crate) unsafe fn some_bytes<'a>(
     what: &str,
     data: *const c_void,
@@ -195,7 +195,7 @@ pub(crate) unsafe fn some_bytes<'a>(
     unsafe { bytes(what, data, len) }.map(Some)
 }
 
-/// Requires: null, or a text that ends with a zero.
+/// Returns a text; an error if it is not UTF-8. Requires: null, or a text that ends with a zero.
 pub(crate) unsafe fn text<'a>(what: &str, text: *const c_char) -> Outcome<&'a str> {
     // SAFETY: required.
     unsafe { c_text(what, text) }?
@@ -211,7 +211,7 @@ unsafe fn c_text<'a>(what: &str, text: *const c_char) -> Outcome<&'a CStr> {
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
-/// A path, as the system has it. Requires: as `text`.
+/// Returns a path in the system's encoding. Requires: as [`text`].
 #[cfg(unix)]
 pub(crate) unsafe fn path<'a>(what: &str, path: *const c_char) -> Outcome<&'a Path> {
     use std::os::unix::ffi::OsStrExt;
@@ -220,14 +220,14 @@ pub(crate) unsafe fn path<'a>(what: &str, path: *const c_char) -> Outcome<&'a Pa
     Ok(Path::new(std::ffi::OsStr::from_bytes(bytes)))
 }
 
-/// A path, in UTF-8. Requires: as `text`.
+/// Returns a path in UTF-8. Requires: as [`text`].
 #[cfg(not(unix))]
 pub(crate) unsafe fn path<'a>(what: &str, path: *const c_char) -> Outcome<&'a Path> {
     // SAFETY: required.
     unsafe { text(what, path) }.map(Path::new)
 }
 
-/// A place for a result.
+/// A place for a result, which the caller may have left out.
 pub(crate) struct Out<'a, T>(Option<&'a mut MaybeUninit<T>>);
 
 impl<T> Out<'_, T> {
@@ -238,7 +238,7 @@ impl<T> Out<'_, T> {
     }
 }
 
-/// A place that must be there. Requires: null, or it can be written.
+/// Returns a place for a result; an error if it is null. Requires: null, or it can be written.
 pub(crate) unsafe fn out<'a, T>(what: &str, place: *mut T) -> Outcome<Out<'a, T>> {
     if place.is_null() {
         return Err(Failure::null(what));
@@ -247,20 +247,20 @@ pub(crate) unsafe fn out<'a, T>(what: &str, place: *mut T) -> Outcome<Out<'a, T>
     Ok(unsafe { out_if(place) })
 }
 
-/// A place that need not be there. Requires: as `out`.
+/// Returns a place for a result that may be null. Requires: as [`out`].
 pub(crate) unsafe fn out_if<'a, T>(place: *mut T) -> Out<'a, T> {
     // SAFETY: required; it need not be set.
     Out(unsafe { place.cast::<MaybeUninit<T>>().as_mut() })
 }
 
-/// Copies bytes to the begin of a buffer. Requires: it has room for them.
+/// Copies bytes to the beginning of a buffer. Requires: the buffer has room for them.
 pub(crate) fn copy_to(buffer: &mut [MaybeUninit<u8>], bytes: &[u8]) {
     for (place, byte) in buffer[..bytes.len()].iter_mut().zip(bytes) {
         place.write(*byte);
     }
 }
 
-/// For the results of a value that may not be there.
+/// Returns the raw form of an optional value; null for None.
 pub(crate) fn raw_if<T: Given<Raw = *mut H>, H>(given: Option<T>) -> *mut H {
     given.map_or(null_mut(), Given::raw)
 }

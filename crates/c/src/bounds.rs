@@ -1,6 +1,7 @@
-//! Ranges of keys, as C says them.
+//! Ranges of keys, as C passes them.
 //!
-//! Invariant: a flag that is none is an error, so that later ones are not passed over.
+//! Invariant: an unknown flag is an error, so that flags of later versions are not silently
+//! ignored.
 
 use std::ffi::c_void;
 use std::ops::Bound;
@@ -15,14 +16,14 @@ use crate::error::Failure;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct trommel_bytes {
-    /// Where they begin. NULL only if there are none.
+    /// The first byte. NULL only if there are none.
     pub data: *const c_void,
-    /// How many they are.
+    /// The number of bytes.
     pub len: usize,
 }
 
 impl trommel_bytes {
-    /// Each as a slice. Requires: so many are there.
+    /// Returns each item as a slice. Requires: `items` points to `count` items.
     pub(crate) unsafe fn slices<'a>(
         what: &str,
         items: *const trommel_bytes,
@@ -35,38 +36,39 @@ impl trommel_bytes {
     }
 }
 
-/// A range of keys, from `from` on and before `to`. NULL with a length of 0: no bound there. Flags
-/// of the call may change that. Where a call takes a range, NULL means all keys.
+/// A range of keys, at or after `from` and before `to`. NULL with a length of 0: no bound on that
+/// side. Flags of the call may change that. Where a call takes a range, NULL means all keys.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct trommel_range {
-    /// The first key, or the prefix of all of them.
+    /// The first key, or the common prefix of all keys.
     pub from: *const c_void,
-    /// How many bytes it has.
+    /// The length of `from` in bytes.
     pub from_len: usize,
-    /// The key behind the last one.
+    /// The end of the range, exclusive.
     pub to: *const c_void,
-    /// How many bytes it has.
+    /// The length of `to` in bytes.
     pub to_len: usize,
 }
 
-/// `from` is not in the range.
+/// `from` is excluded from the range.
 pub const TROMMEL_FROM_EXCLUDED: u32 = 1;
-/// `to` is in the range.
+/// `to` is included in the range.
 pub const TROMMEL_TO_INCLUDED: u32 = 2;
-/// The range is that of all keys that begin with `from`; `to` is NULL.
+/// The range has all keys that begin with `from`; `to` is NULL.
 pub const TROMMEL_PREFIX: u32 = 4;
-/// Of a scan: from the last key to the first.
+/// For scans: from the last key to the first.
 pub const TROMMEL_REVERSE: u32 = 8;
-/// Of a scan: values are not read, and have no bytes.
+/// For scans: values are not read, and are empty.
 pub const TROMMEL_KEYS_ONLY: u32 = 16;
 
-/// Flags of a range alone.
+/// All flags of a range.
 pub(crate) const OF_RANGE: u32 = TROMMEL_FROM_EXCLUDED | TROMMEL_TO_INCLUDED | TROMMEL_PREFIX;
-/// Flags of a scan of a store or a snapshot.
+/// All flags of a scan of a store or a snapshot.
 pub(crate) const OF_SCAN: u32 = OF_RANGE | TROMMEL_REVERSE | TROMMEL_KEYS_ONLY;
 
-/// The keys that are meant. `known`: the flags that the call takes. Requires: null, or a range.
+/// Returns the bounds of a range. `known`: the flags that the call accepts. Requires: null, or a
+/// range.
 pub(crate) unsafe fn bounds(
     range: *const trommel_range,
     flags: u32,

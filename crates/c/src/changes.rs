@@ -1,6 +1,6 @@
-//! Change feeds: all committed writes, in their order.
+//! Change feeds: all committed writes, in commit order.
 //!
-//! Invariant: a change is told once, and the last one of each batch says so.
+//! Invariant: each change is returned once, and the last one of each batch is marked.
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null;
@@ -12,59 +12,59 @@ use crate::border::{Outcome, handle, handle_mut, out};
 use crate::db::trommel_db;
 use crate::error::{Failure, trommel_error};
 
-/// There is nothing more to tell now.
+/// There are no more changes now.
 pub const TROMMEL_CHANGE_NONE: u32 = 0;
-/// The key has this value.
+/// The key was set to this value.
 pub const TROMMEL_CHANGE_PUT: u32 = 1;
-/// The key has no value.
+/// The key was deleted.
 pub const TROMMEL_CHANGE_DELETE: u32 = 2;
-/// No key from this one on and before `value` has a value.
+/// All keys at or after this key and before `value` were deleted.
 pub const TROMMEL_CHANGE_DELETE_RANGE: u32 = 3;
-/// The key has this value until `expiry`.
+/// The key was set to this value until `expiry`.
 pub const TROMMEL_CHANGE_PUT_WITH_EXPIRY: u32 = 4;
-/// The operand `value` is merged into the key's value.
+/// The operand `value` was merged into the key's value.
 pub const TROMMEL_CHANGE_MERGE: u32 = 5;
 
-/// A write. What it points to lies in the feed until its next call.
+/// A committed write. Its pointers are valid until the next call on the feed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct trommel_change {
-    /// Its number: each write has a greater one than those before it.
+    /// Its sequence number: greater than those of all earlier writes.
     pub sequence: u64,
-    /// When the value expires, in milliseconds since the start of 1970; 0: it does not.
+    /// When the value expires, in milliseconds since the start of 1970; 0: never.
     pub expiry: u64,
     /// The key.
     pub key: *const c_void,
-    /// How many bytes it has.
+    /// The length of the key in bytes.
     pub key_len: usize,
-    /// The value, or what else belongs to the kind.
+    /// The value, the operand, or the end of the range, depending on `kind`.
     pub value: *const c_void,
-    /// How many bytes it has.
+    /// The length of the value in bytes.
     pub value_len: usize,
-    /// The name of its key space, which no zero ends. NULL: it was dropped before.
+    /// The name of its key space, not terminated by a zero. NULL: the key space was dropped before.
     pub keyspace_name: *const c_char,
-    /// How many bytes that has.
+    /// The length of the name in bytes.
     pub keyspace_name_len: usize,
     /// The number of its key space; 0 is the default one.
     pub keyspace: u32,
-    /// What has become of the key: one of the constants above.
+    /// The kind of change: one of the constants above.
     pub kind: u32,
-    /// Whether it is the last one of a batch: a feed can go on behind it.
+    /// Whether it is the last change of a batch. A new feed can begin after it.
     pub ends_batch: bool,
 }
 
-/// Committed writes, in their order.
+/// A feed of committed writes, in commit order.
 ///
-/// Threads: one at a time, whichever.
+/// Threads: one at a time, not always the same one.
 pub struct trommel_changes {
     changes: Changes,
-    /// Of the batch that is told.
+    /// The rest of the current batch.
     rest: IntoIter<Change>,
     told: Option<Change>,
 }
 
 impl trommel_changes {
-    /// Goes one change on. None: there is nothing more now.
+    /// Advances by one change. None: there are no more now.
     fn step(&mut self) -> Outcome<Option<&Change>> {
         self.told = self.rest.next();
         if self.told.is_none()
@@ -77,9 +77,9 @@ impl trommel_changes {
     }
 }
 
-/// All committed writes after the one of this number, of all key spaces, as far as they are
-/// durable: trommel_snapshot_sequence gives a number to begin with. The option "kept_log_bytes" has
-/// the store keep its logs for it. Free it with trommel_changes_free.
+/// Returns a feed of all durable writes after this sequence number, in all key spaces.
+/// trommel_snapshot_sequence returns a number to begin with. With the option "kept_log_bytes" the
+/// store keeps its logs for feeds. Free it with trommel_changes_free.
 ///
 /// Threads: any. Errors: TROMMEL_GONE.
 #[unsafe(no_mangle)]
@@ -94,11 +94,11 @@ pub unsafe extern "C" fn trommel_changes_since(
     })
 }
 
-/// Gives the next change. `kind` is TROMMEL_CHANGE_NONE if there is nothing more to tell now: ask
+/// Returns the next change. `kind` is TROMMEL_CHANGE_NONE if there are no more changes now: ask
 /// again later.
 ///
-/// Threads: one at a time. Errors: TROMMEL_GONE, TROMMEL_CORRUPT, TROMMEL_IO, TROMMEL_CLOSED.
-/// Nothing is passed over; the next call tries again.
+/// Threads: one at a time. Errors: TROMMEL_GONE, TROMMEL_CORRUPT, TROMMEL_IO, TROMMEL_CLOSED. No
+/// change is skipped; the next call tries again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_changes_next(
     changes: *mut trommel_changes,
@@ -131,7 +131,7 @@ const NOTHING: trommel_change = trommel_change {
     ends_batch: false,
 };
 
-/// As C sees it.
+/// Returns the change in its C form.
 fn told(change: &Change, ends_batch: bool) -> Outcome<trommel_change> {
     let (kind, value, expiry) = match &change.kind {
         ChangeKind::Put(value) => (TROMMEL_CHANGE_PUT, &value[..], 0),
@@ -162,9 +162,9 @@ fn told(change: &Change, ends_batch: bool) -> Outcome<trommel_change> {
     })
 }
 
-/// Frees a feed. NULL is none.
+/// Frees a feed. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_changes_free(changes: *mut trommel_changes) {
     free!(changes);

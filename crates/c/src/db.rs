@@ -1,6 +1,6 @@
-//! Stores: opening, closing, and what is done to a store as a whole.
+//! Stores: opening, closing, and operations on a store as a whole.
 //!
-//! Invariant: every handle of a store knows which one it is of.
+//! Invariant: every handle knows the opening of the store that it belongs to.
 
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +13,12 @@ use crate::keyspace::trommel_keyspace;
 use crate::library::know_guards;
 use crate::options::{options_or_none, trommel_options};
 
-/// An opening of a store.
+/// The identity of one opening of a store, or of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening(u64);
 
 impl Opening {
-    /// One that no other is.
+    /// Returns a new identity.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Opening(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -27,14 +27,14 @@ impl Opening {
 
 /// An open store.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_db {
     pub(crate) db: Db,
     pub(crate) opening: Opening,
 }
 
 impl trommel_db {
-    /// The key space that is meant. Requires: null, for the default one, or a handle.
+    /// Returns the key space of a handle. Requires: null, for the default one, or a handle.
     pub(crate) unsafe fn keyspace(&self, keyspace: *const trommel_keyspace) -> Outcome<&Keyspace> {
         // SAFETY: required.
         match unsafe { keyspace.as_ref() } {
@@ -44,13 +44,13 @@ impl trommel_db {
     }
 }
 
-/// An error: two handles are not of one store.
+/// Returns the error for two handles of different stores.
 pub(crate) fn of_another_store(what: &str) -> Failure {
     Failure::argument(format!("{what} is of another store, or of another opening of it"))
 }
 
-/// Opens the store in a folder, and makes one if there is none. `options`: NULL, or what is set.
-/// Close the store with trommel_close, then free the handle with trommel_db_free.
+/// Opens the store in a folder, or creates it. `options`: NULL for the defaults. Close the store
+/// with trommel_close, then free the handle with trommel_db_free.
 ///
 /// Threads: any. Errors: TROMMEL_LOCKED, TROMMEL_NOT_A_STORE, TROMMEL_VERSION, TROMMEL_CORRUPT,
 /// TROMMEL_OPTION, TROMMEL_IO.
@@ -67,12 +67,12 @@ pub unsafe extern "C" fn trommel_open(
     })
 }
 
-/// Closes a store: waits for calls under way, makes all writes durable, ends background work. The
-/// folder is then free to be opened again. All other handles of the store give TROMMEL_CLOSED from
-/// then on. They, and this one, are still to be freed. Closing it again does nothing.
+/// Closes a store: waits for running calls, makes all writes durable, and ends background work. The
+/// folder can then be opened again. All other handles of the store return TROMMEL_CLOSED from then
+/// on. They, and this one, must still be freed. Closing it again does nothing.
 ///
-/// Threads: any, at once with all other calls. Errors: what kept writes from becoming durable; the
-/// store is closed all the same. TROMMEL_FORKED.
+/// Threads: any, at once with all other calls. Errors: whatever kept writes from becoming durable;
+/// the store is closed all the same. TROMMEL_FORKED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_close(
     db: *mut trommel_db,
@@ -81,10 +81,10 @@ pub unsafe extern "C" fn trommel_close(
     call!(error, Ok(handle("db", db)?.db.close()?))
 }
 
-/// Frees the handle of a store. One that is not closed is closed, and nobody hears what went wrong.
-/// NULL is none.
+/// Frees the handle of a store. If the store is open, closes it without reporting errors. Does
+/// nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_db_free(db: *mut trommel_db) {
     plain!(
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn trommel_sync(
     call!(error, Ok(handle("db", db)?.db.sync()?))
 }
 
-/// Writes what is in memory to runs on disk, of each key space.
+/// Flushes the memtables of every key space to runs on disk.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn trommel_flush(
     call!(error, Ok(handle("db", db)?.db.flush()?))
 }
 
-/// Merges everything of each key space into one run.
+/// Merges each key space into one run.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn trommel_compact(
     call!(error, Ok(handle("db", db)?.db.compact()?))
 }
 
-/// Returns when no flush or merge is due.
+/// Waits until no flush and no merge is due.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]

@@ -1,8 +1,8 @@
-//! Errors as C sees them: a code, a message, and the key that it is about.
+//! Errors in C: a code, a message, and the key that the error is about.
 //! ```text
 //! store::Error --code()--> 1 ..= 32       the library's own: from 1000 on
 //! ```
-//! Invariant: a code never changes, and no other error will have it.
+//! Invariant: a code never changes its meaning.
 
 use std::ffi::{CString, c_char, c_void};
 use std::ptr::null;
@@ -14,9 +14,9 @@ use crate::text::c_string;
 
 /// No error.
 pub const TROMMEL_OK: u32 = 0;
-/// The disk refused. Make room or repair the disk, then make the call again.
+/// The disk failed. Make room or repair the disk, then repeat the call.
 pub const TROMMEL_IO: u32 = 1;
-/// Bytes of a file are wrong. Restore the file, or repair the store.
+/// Bytes of a file are corrupt. Restore the file, or repair the store.
 pub const TROMMEL_CORRUPT: u32 = 2;
 /// A file that the store needs is missing.
 pub const TROMMEL_FILE_MISSING: u32 = 3;
@@ -24,15 +24,15 @@ pub const TROMMEL_FILE_MISSING: u32 = 3;
 pub const TROMMEL_NOT_A_STORE: u32 = 4;
 /// The folder is for a new store, but has files.
 pub const TROMMEL_NOT_EMPTY: u32 = 5;
-/// The folder holds no store, and the call was not to create one.
+/// The folder holds no store, and the call must not create one.
 pub const TROMMEL_MISSING: u32 = 6;
-/// Another version of Trommel wrote this.
+/// The store was written by an incompatible version of Trommel.
 pub const TROMMEL_VERSION: u32 = 7;
 /// The store is open already, in another process or in this one.
 pub const TROMMEL_LOCKED: u32 = 8;
 /// The store was closed.
 pub const TROMMEL_CLOSED: u32 = 9;
-/// This process is a forked child of the one that opened the store.
+/// This process is a forked child of the process that opened the store.
 pub const TROMMEL_FORKED: u32 = 10;
 /// A key is too long.
 pub const TROMMEL_KEY_TOO_LONG: u32 = 11;
@@ -40,68 +40,68 @@ pub const TROMMEL_KEY_TOO_LONG: u32 = 11;
 pub const TROMMEL_VALUE_TOO_LONG: u32 = 12;
 /// A batch is too long.
 pub const TROMMEL_BATCH_TOO_LONG: u32 = 13;
-/// Keys that must ascend do not.
+/// Keys that must ascend do not ascend.
 pub const TROMMEL_UNSORTED: u32 = 14;
 /// A range to delete ends before it begins.
 pub const TROMMEL_INVERTED_RANGE: u32 = 15;
-/// An option, or a name, makes no sense.
+/// An option or a name is invalid.
 pub const TROMMEL_OPTION: u32 = 16;
-/// Background work failed, and writes wait for it. It is tried again.
+/// Background work failed, and writes wait for it. The store retries it.
 pub const TROMMEL_STOPPED: u32 = 17;
 /// A thread of the store panicked. No acknowledged write is lost.
 pub const TROMMEL_PANICKED: u32 = 18;
-/// A flush that must come first is under way. Make the call again.
+/// A flush that must come first is running. Repeat the call.
 pub const TROMMEL_FLUSH_UNDER_WAY: u32 = 19;
 /// Packed writes are malformed.
 pub const TROMMEL_MALFORMED: u32 = 20;
 /// The caller stopped the call.
 pub const TROMMEL_CANCELLED: u32 = 21;
-/// There is no key space of that name.
+/// There is no key space with this name.
 pub const TROMMEL_NO_KEYSPACE: u32 = 22;
-/// There is a key space of that name already.
+/// There is already a key space with this name.
 pub const TROMMEL_KEYSPACE_EXISTS: u32 = 23;
 /// The key space was dropped.
 pub const TROMMEL_KEYSPACE_DROPPED: u32 = 24;
 /// Others have written a key since it was read. Nothing was written.
 pub const TROMMEL_CONFLICT: u32 = 25;
-/// A value that is to be added to is no number of 8 bytes.
+/// The value of a counter is not a number of 8 bytes.
 pub const TROMMEL_NO_COUNTER: u32 = 26;
-/// A transaction has locked a key for too long.
+/// A transaction has held the lock of a key for too long.
 pub const TROMMEL_LOCK_TIMEOUT: u32 = 27;
-/// Whoever has locked a key waits for this transaction. End it, and run it again.
+/// The holder of a key's lock waits for this transaction. End the transaction, and run it again.
 pub const TROMMEL_DEADLOCK: u32 = 28;
 /// The key space was opened without the merge operator that a key needs.
 pub const TROMMEL_NO_MERGE_OPERATOR: u32 = 29;
-/// The merge operator makes no value of a key.
+/// The merge operator failed for a key.
 pub const TROMMEL_MERGE_FAILED: u32 = 30;
-/// Changes, or a file that a follower needs, are gone.
+/// Changes, or a file that a follower needs, no longer exist.
 pub const TROMMEL_GONE: u32 = 31;
 /// A file needs a feature that this library was built without.
 pub const TROMMEL_FEATURE_MISSING: u32 = 32;
-/// An argument makes no sense: NULL where none may be, a flag that is none, a key space of another
+/// An argument is invalid: NULL where it is not allowed, an unknown flag, a key space of another
 /// store. Nothing was done.
 pub const TROMMEL_ARGUMENT: u32 = 1000;
-/// The library has panicked, which is a bug of it. The handles of the call can be freed; anything
-/// else that is done with those that it would change may give wrong answers.
+/// The library panicked, which is a bug in it. The handles of the call can still be freed. Any
+/// other use of handles that the call modifies may give wrong answers.
 pub const TROMMEL_BUG: u32 = 1001;
-/// The bytes are no filter of that kind.
+/// The bytes are not a filter of this kind.
 pub const TROMMEL_NO_FILTER: u32 = 1002;
 /// The transaction has ended.
 pub const TROMMEL_ENDED: u32 = 1003;
-/// The transaction is in use: by a scan that is not freed, or by a call of another thread.
+/// The transaction is in use, by a scan that is not freed or by a call of another thread.
 pub const TROMMEL_IN_USE: u32 = 1004;
 
-/// Why a call has failed. Each call that can fail sets the place that its last argument points to:
-/// to NULL if all went well, else to an error, which is the caller's to free. What was there before
-/// is not looked at. NULL as the argument: the error is not told.
+/// The reason why a call failed. A call that can fail sets the place of its last argument: to NULL
+/// on success, otherwise to an error, which the caller must free. The previous content of the place
+/// is ignored. With NULL as the argument, the error is not reported.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_error {
     failure: Failure,
     message: CString,
 }
 
-/// As above, before it is told.
+/// An error before it is reported to C.
 pub(crate) struct Failure {
     code: u32,
     message: String,
@@ -115,7 +115,7 @@ impl Failure {
         Failure { code, message: message.into(), key: None, keyspace: 0, is_damage: false }
     }
 
-    /// Of what the caller has given.
+    /// Returns an error about an argument of the caller.
     pub(crate) fn argument(message: impl Into<String>) -> Self {
         Failure::new(TROMMEL_ARGUMENT, message)
     }
@@ -174,7 +174,7 @@ impl From<trommel_filters::OutOfOrder> for Failure {
     }
 }
 
-/// The code of an error: one of the constants above. 0 of NULL.
+/// Returns the code of an error: one of the constants above. TROMMEL_OK for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -182,8 +182,8 @@ pub unsafe extern "C" fn trommel_error_code(error: *const trommel_error) -> u32 
     plain!(TROMMEL_OK, error.as_ref().map_or(TROMMEL_OK, |error| error.failure.code))
 }
 
-/// What went wrong, where, and what to do: a text in UTF-8 that ends with a zero, and lives as long
-/// as the error. An empty one of NULL.
+/// Returns what went wrong, where, and what to do: a text in UTF-8 that ends with a zero and lives
+/// as long as the error. An empty text for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -191,8 +191,8 @@ pub unsafe extern "C" fn trommel_error_message(error: *const trommel_error) -> *
     plain!(c"".as_ptr(), error.as_ref().map_or(c"".as_ptr(), |error| error.message.as_ptr()))
 }
 
-/// The key that an error is about, as of a conflict; it lives as long as the error. NULL, and a
-/// length of 0: it is about none.
+/// Returns the key that an error is about, such as that of a conflict; it lives as long as the
+/// error. NULL and a length of 0: the error is about no key.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn trommel_error_key(
     })
 }
 
-/// The number of that key's key space; 0 is the default one.
+/// Returns the number of that key's key space; 0 is the default one.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -215,8 +215,8 @@ pub unsafe extern "C" fn trommel_error_keyspace(error: *const trommel_error) -> 
     plain!(0, error.as_ref().map_or(0, |error| error.failure.keyspace))
 }
 
-/// Whether bytes are wrong or a file is missing, for this call or for background work.
-/// trommel_verify tells all damage, trommel_repair mends it.
+/// Returns whether bytes are corrupt or a file is missing, for this call or for background work.
+/// trommel_verify reports all damage; trommel_repair repairs it.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -224,15 +224,15 @@ pub unsafe extern "C" fn trommel_error_tells_of_damage(error: *const trommel_err
     plain!(false, error.as_ref().is_some_and(|error| error.failure.is_damage))
 }
 
-/// Frees an error. NULL is none.
+/// Frees an error. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_error_free(error: *mut trommel_error) {
     free!(error);
 }
 
-/// For tests of bindings: a call in which the library panics. It gives false and TROMMEL_BUG.
+/// Panics inside the library, for tests of bindings. Returns false and TROMMEL_BUG.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
 
-    /// One error of each code that has no more to it than its name, and those with a key.
+    /// Returns one error of each code that only needs its name, and those with a key.
     fn samples() -> Vec<(Error, u32)> {
         let (path, key) = (std::path::PathBuf::from("db"), b"k\0".to_vec());
         let source = Arc::new(std::io::Error::other("full"));

@@ -1,9 +1,10 @@
-//! Filters alone: sorted keys become bytes, and bytes answer whether a key or a range may be there.
+//! Stand-alone filters: sorted keys become bytes, and bytes answer whether a key or a range may be
+//! there.
 //! ```text
 //! builder -- keys in ascending order --> bytes, kept anywhere --> filter: false proves absence
 //! ```
-//! Invariant: bytes of whatever origin make a filter or an error. What goes wrong in an answer
-//! makes it a maybe.
+//! Invariant: bytes of any origin give a filter or an error. An error while answering gives
+//! "maybe".
 
 use std::ffi::{c_char, c_void};
 use std::ptr::null;
@@ -20,17 +21,17 @@ use crate::options::trommel_options;
 use crate::text::{c_string, trommel_names};
 use crate::value::trommel_value;
 
-/// Bits per key that are built with: as of the option of stores.
+/// The allowed bits per key, as in a store's option.
 const BITS: std::ops::RangeInclusive<f64> = 1.0..=64.0;
 
-/// Builds a filter from keys that come in ascending order.
+/// Builds a filter from keys in ascending order.
 ///
-/// Threads: one at a time, whichever.
+/// Threads: one at a time, not always the same one.
 pub struct trommel_filter_builder(Option<Box<dyn AnyFilterBuilder>>);
 
-/// A filter of some keys. Its answers err one way: "no" proves that a key is not there.
+/// A filter of some keys. It errs in one direction only: "no" proves that a key is not there.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_filter {
     filter: Box<dyn AnyFilter>,
     kind: std::ffi::CString,
@@ -44,7 +45,7 @@ fn kind_of(name: &str) -> Outcome<&'static dyn FilterKind> {
     })
 }
 
-/// A builder. Requires: `options` is null, or a handle.
+/// Creates a builder. Requires: `options` is null, or a handle.
 unsafe fn builder(
     kind: &str,
     bits_per_key: f64,
@@ -64,7 +65,7 @@ unsafe fn builder(
     Ok(tuned.builder())
 }
 
-/// The kinds of filters, by their names. Free them with trommel_names_free.
+/// Returns the names of the kinds of filters. Free them with trommel_names_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -74,8 +75,8 @@ pub unsafe extern "C" fn trommel_filter_kinds(
     call!(error, Ok(trommel_names::of(TABLE_FILTERS.iter().map(|kind| kind.name()))))
 }
 
-/// Whether filters of a kind answer for ranges; else they say "maybe" to every range of more than
-/// one key. False of a kind that there is not.
+/// Returns whether filters of a kind answer for ranges. Others say "maybe" to every range of more
+/// than one key. False for an unknown kind.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -86,10 +87,10 @@ pub unsafe extern "C" fn trommel_filter_kind_knows_ranges(kind: *const c_char) -
     })
 }
 
-/// A builder of a filter of a kind, with so many bits for each key, 1 to 64. `options`: NULL, or
-/// what is set; of use are the options of filters. Free it with trommel_filter_builder_free.
+/// Creates a builder of a filter of a kind, with 1 to 64 bits per key. `options`: NULL for the
+/// defaults; only options of filters matter. Free it with trommel_filter_builder_free.
 ///
-/// Threads: any. Errors: TROMMEL_ARGUMENT, there is no such kind.
+/// Threads: any. Errors: TROMMEL_ARGUMENT: the kind is unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_filter_builder_new(
     kind: *const c_char,
@@ -103,10 +104,10 @@ pub unsafe extern "C" fn trommel_filter_builder_new(
     })
 }
 
-/// Adds a key, which is not before the last one. Of equal keys one counts.
+/// Adds a key, which must not be less than the previous one. Equal keys count once.
 ///
-/// Threads: one at a time. Errors: TROMMEL_UNSORTED: the key was not added, and the builder is as
-/// it was. TROMMEL_ARGUMENT, it is finished.
+/// Threads: one at a time. Errors: TROMMEL_UNSORTED: the key was not added, and the builder is
+/// unchanged. TROMMEL_ARGUMENT: the builder is finished.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_filter_builder_add(
     builder: *mut trommel_filter_builder,
@@ -124,10 +125,10 @@ fn finished() -> Failure {
     Failure::argument("the builder is finished: take another one")
 }
 
-/// The filter's bytes, for trommel_filter_read. The builder is finished then, and still to be
-/// freed.
+/// Returns the filter's bytes, for trommel_filter_read. The builder is then finished, and must
+/// still be freed.
 ///
-/// Threads: one at a time. Errors: TROMMEL_ARGUMENT, it was finished before.
+/// Threads: one at a time. Errors: TROMMEL_ARGUMENT: it was already finished.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_filter_builder_finish(
     builder: *mut trommel_filter_builder,
@@ -139,18 +140,18 @@ pub unsafe extern "C" fn trommel_filter_builder_finish(
     })
 }
 
-/// Frees a builder. NULL is none.
+/// Frees a builder. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_filter_builder_free(builder: *mut trommel_filter_builder) {
     free!(builder);
 }
 
-/// The bytes of a filter of keys that are there already, in ascending order.
+/// Returns the bytes of a filter of an array of keys in ascending order.
 ///
-/// Threads: any. Errors: TROMMEL_UNSORTED, of kinds that need the order; TROMMEL_ARGUMENT, there is
-/// no such kind.
+/// Threads: any. Errors: TROMMEL_UNSORTED, from kinds that need the order; TROMMEL_ARGUMENT: the
+/// kind is unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_filter_build(
     kind: *const c_char,
@@ -168,12 +169,12 @@ pub unsafe extern "C" fn trommel_filter_build(
     })
 }
 
-/// Reads a filter of a kind from its bytes, which it copies. `kind`: NULL, and the bytes say it.
-/// They may be of whatever origin, but a checksum is for who keeps them: bytes that were damaged
-/// may make a filter all the same, which gives wrong answers. Free it with trommel_filter_free.
+/// Reads a filter of a kind from its bytes, which it copies. `kind`: NULL to detect it from the
+/// bytes. Bytes of any origin are safe, but they need a checksum of their owner's. Damaged bytes
+/// may give a filter with wrong answers. Free it with trommel_filter_free.
 ///
-/// Threads: any. Errors: TROMMEL_NO_FILTER, these are no such bytes; TROMMEL_ARGUMENT, there is no
-/// such kind.
+/// Threads: any. Errors: TROMMEL_NO_FILTER: the bytes are no such filter. TROMMEL_ARGUMENT: the
+/// kind is unknown.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_filter_read(
     kind: *const c_char,
@@ -193,7 +194,8 @@ pub unsafe extern "C" fn trommel_filter_read(
     })
 }
 
-/// False: the key is not there. True: it may be. True of NULL, and of a key that is none.
+/// Returns false if the key is certainly not there, and true if it may be. True for a NULL filter
+/// or an invalid key.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -209,8 +211,9 @@ pub unsafe extern "C" fn trommel_filter_may_contain(
     })
 }
 
-/// False: no key from `from` to `to`, both of them included, is there. True: one may be. NULL with
-/// a length of 0 is no bound there. True of NULL; false of a range that ends before it begins.
+/// Returns false if certainly no key from `from` to `to`, both included, is there, and true if one
+/// may be. NULL with a length of 0 means no bound on that side. True for a NULL filter; false for a
+/// range that ends before it begins.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -234,7 +237,7 @@ pub unsafe extern "C" fn trommel_filter_may_contain_range(
     })
 }
 
-/// The name of its kind, which lives as long as the filter. NULL of NULL.
+/// Returns the name of its kind, which lives as long as the filter. NULL for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -242,7 +245,7 @@ pub unsafe extern "C" fn trommel_filter_kind(filter: *const trommel_filter) -> *
     plain!(null(), filter.as_ref().map_or(null(), |filter| filter.kind.as_ptr()))
 }
 
-/// How many bytes it has. 0 of NULL.
+/// Returns its size in bytes; 0 for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -250,9 +253,9 @@ pub unsafe extern "C" fn trommel_filter_size(filter: *const trommel_filter) -> u
     plain!(0, filter.as_ref().map_or(0, |filter| filter.filter.size_bytes()))
 }
 
-/// Frees a filter. NULL is none.
+/// Frees a filter. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_filter_free(filter: *mut trommel_filter) {
     free!(filter);

@@ -1,4 +1,4 @@
-//! Followers: a store read along that another process writes.
+//! Followers: read a store that another process writes.
 //!
 //! Invariant: a follower changes nothing in the folder.
 
@@ -17,30 +17,30 @@ use crate::options::{options_or_none, trommel_options};
 use crate::snapshot::trommel_snapshot;
 use crate::text::{c_string, trommel_names};
 
-/// A store that is followed. It shows the store as it was at some moment; trommel_follower_catch_up
-/// moves on. To read, take a snapshot.
+/// A follower of a store. It shows the store at one moment; trommel_follower_catch_up advances it.
+/// Take a snapshot to read.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_follower(Follower);
 
-/// All key spaces of a store that is followed, at one moment.
+/// All key spaces of a followed store at one moment.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_moment(Moment);
 
-/// How far a follower is behind.
+/// How far a follower lags behind.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct trommel_staleness {
     /// The number of the newest write that reads see.
     pub sequence: u64,
-    /// Milliseconds since the follower last looked, and all went well.
+    /// Milliseconds since the follower's last successful look.
     pub since_look: u64,
-    /// Milliseconds since such a look found something new.
+    /// Milliseconds since a look last found something new.
     pub since_news: u64,
 }
 
-/// Reads a store along that another process writes, or nobody. `options`: NULL, or what is set.
+/// Follows a store that another process writes, or none. `options`: NULL for the defaults.
 /// `interval`: how often a thread catches up, in milliseconds; 0: only calls do.
 ///
 /// Threads: any. Errors: TROMMEL_MISSING, TROMMEL_NOT_A_STORE, TROMMEL_VERSION, TROMMEL_CORRUPT,
@@ -60,10 +60,11 @@ pub unsafe extern "C" fn trommel_follow(
     })
 }
 
-/// Moves on to what the writer has shown since. `moved`: NULL, or whether there was something.
+/// Advances to what the writer has made visible since. `moved`: NULL, or set to whether anything
+/// was new.
 ///
-/// Threads: any. Errors: TROMMEL_CORRUPT, TROMMEL_FILE_MISSING, TROMMEL_IO: what was read stays as
-/// it was, and the next call tries again.
+/// Threads: any. Errors: TROMMEL_CORRUPT, TROMMEL_FILE_MISSING, TROMMEL_IO: the follower stays
+/// where it was, and the next call tries again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_follower_catch_up(
     follower: *const trommel_follower,
@@ -77,8 +78,8 @@ pub unsafe extern "C" fn trommel_follower_catch_up(
     })
 }
 
-/// How far it is behind. `failure`: NULL, or why the last look has failed: a text to be freed with
-/// trommel_text_free, NULL if it went well.
+/// Returns how far it lags behind. `failure`: NULL, or set to why the last look failed: a text to
+/// be freed with trommel_text_free, or NULL if it succeeded.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -105,10 +106,10 @@ pub unsafe extern "C" fn trommel_follower_staleness(
     })
 }
 
-/// A key space as it is shown now; `keyspace`: its name, NULL: the default one. Free it with
-/// trommel_snapshot_free.
+/// Returns a key space as the follower shows it now. `keyspace`: its name; NULL: the default one.
+/// Free it with trommel_snapshot_free.
 ///
-/// Threads: any. Errors: TROMMEL_NO_KEYSPACE, there is none, or none yet.
+/// Threads: any. Errors: TROMMEL_NO_KEYSPACE: it does not exist, or not yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_follower_snapshot(
     follower: *const trommel_follower,
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn trommel_follower_snapshot(
     })
 }
 
-/// The names of its key spaces, the default one first. Free them with trommel_names_free.
+/// Returns the names of its key spaces, the default one first. Free them with trommel_names_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -136,7 +137,7 @@ pub unsafe extern "C" fn trommel_follower_keyspaces(
     call!(error, Ok(trommel_names::of(handle("follower", follower)?.0.keyspaces())))
 }
 
-/// The present moment, of all key spaces. Free it with trommel_moment_free.
+/// Returns the current moment of all key spaces. Free it with trommel_moment_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -147,7 +148,7 @@ pub unsafe extern "C" fn trommel_follower_moment(
     call!(error, Ok(Box::new(trommel_moment(handle("follower", follower)?.0.moment()?))))
 }
 
-/// The number of the last write that a moment sees. 0 of NULL.
+/// Returns the number of the last write that a moment sees; 0 for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -155,7 +156,7 @@ pub unsafe extern "C" fn trommel_moment_sequence(moment: *const trommel_moment) 
     plain!(0, moment.as_ref().map_or(0, |moment| moment.0.sequence()))
 }
 
-/// A key space at that moment; `keyspace`: its name, NULL: the default one. Free it with
+/// Returns a key space at that moment. `keyspace`: its name; NULL: the default one. Free it with
 /// trommel_snapshot_free.
 ///
 /// Threads: any. Errors: TROMMEL_NO_KEYSPACE.
@@ -172,16 +173,16 @@ pub unsafe extern "C" fn trommel_moment_snapshot(
     })
 }
 
-/// Frees a moment. NULL is none.
+/// Frees a moment. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_moment_free(moment: *mut trommel_moment) {
     free!(moment);
 }
 
-/// What the follower holds of a key space, as JSON; `keyspace`: its name, NULL: the default one.
-/// Free it with trommel_text_free.
+/// Returns the follower's statistics of a key space, as JSON. `keyspace`: its name; NULL: the
+/// default one. Free it with trommel_text_free.
 ///
 /// Threads: any. Errors: TROMMEL_NO_KEYSPACE.
 #[unsafe(no_mangle)]
@@ -200,9 +201,9 @@ pub unsafe extern "C" fn trommel_follower_stats(
     })
 }
 
-/// As trommel_verify, of the present moment.
+/// Verifies the current moment, like trommel_verify.
 ///
-/// Threads: any. Errors: as there; TROMMEL_GONE.
+/// Threads: any. Errors: as of trommel_verify; TROMMEL_GONE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_follower_verify(
     follower: *const trommel_follower,
@@ -216,8 +217,8 @@ pub unsafe extern "C" fn trommel_follower_verify(
     })
 }
 
-/// Makes a store of its own in a folder that is new or empty, of the present moment. Files are
-/// copied.
+/// Makes an independent store of the current moment in a folder that is empty or does not exist.
+/// Files are copied.
 ///
 /// Threads: any. Errors: TROMMEL_NOT_EMPTY, TROMMEL_GONE, TROMMEL_IO.
 #[unsafe(no_mangle)]
@@ -229,8 +230,8 @@ pub unsafe extern "C" fn trommel_follower_checkpoint(
     call!(error, Ok(handle("follower", follower)?.0.checkpoint(path("folder", folder)?)?))
 }
 
-/// Closes a follower. Its snapshots and scans give TROMMEL_CLOSED from then on. The handle is still
-/// to be freed.
+/// Closes a follower. Its snapshots and scans return TROMMEL_CLOSED from then on. The handle must
+/// still be freed.
 ///
 /// Threads: any, at once with all other calls.
 #[unsafe(no_mangle)]
@@ -241,9 +242,9 @@ pub unsafe extern "C" fn trommel_follower_close(
     call!(error, Ok(handle("follower", follower)?.0.close()?))
 }
 
-/// Frees the handle of a follower, and closes it. NULL is none.
+/// Closes a follower and frees its handle. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_follower_free(follower: *mut trommel_follower) {
     plain!(

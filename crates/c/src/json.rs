@@ -1,6 +1,6 @@
 //! Reports as JSON.
 //!
-//! Invariant: the field names are those of the command line's JSON, and stay.
+//! Invariant: field names are those of the command line's JSON, and never change.
 
 use std::ffi::CString;
 
@@ -15,8 +15,9 @@ pub(crate) fn text_of(json: &Value) -> CString {
     c_string(&json.to_string())
 }
 
-/// Every number by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`. Numbers of queries
-/// lie below the kind of query; what has another label is an object with a field for each.
+/// Returns every number by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`. Numbers of
+/// queries are below the kind of query; other labelled numbers form an object with a field per
+/// label.
 pub(crate) fn stats_json(stats: &Stats) -> Value {
     let mut all = json!({ "guard": { "kind": stats.guard.kind.name() } });
     for Metric { name, label, value, .. } in stats.metrics() {

@@ -1,6 +1,6 @@
-//! Key spaces: trees of their own in one store.
+//! Key spaces: separate trees in one store.
 //!
-//! Invariant: a handle is used on the store alone that it is of.
+//! Invariant: a handle is used only on the opening of the store that it belongs to.
 
 use std::ffi::c_char;
 
@@ -12,9 +12,9 @@ use crate::error::trommel_error;
 use crate::options::{keyspace_options_or_none, trommel_options};
 use crate::text::{c_string, trommel_names};
 
-/// A key space of a store. NULL instead of one means the default key space, which every store has.
+/// A key space of a store. NULL stands for the default key space, which every store has.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_keyspace {
     pub(crate) keyspace: Keyspace,
     pub(crate) db: Db,
@@ -22,7 +22,7 @@ pub struct trommel_keyspace {
 }
 
 impl trommel_keyspace {
-    /// The key space, for who works on this opening of a store.
+    /// Returns the key space for calls on this opening of a store.
     pub(crate) fn of(&self, opening: Opening) -> Outcome<&Keyspace> {
         match self.opening == opening {
             true => Ok(&self.keyspace),
@@ -35,10 +35,10 @@ impl trommel_keyspace {
     }
 }
 
-/// The key space of a name, which is made if it is not there. `options`: NULL, or what is set; the
-/// store keeps it. Free the handle with trommel_keyspace_free.
+/// Opens the key space with this name, or creates it. `options`: NULL for none; the store keeps
+/// them. Free the handle with trommel_keyspace_free.
 ///
-/// Threads: any. Errors: TROMMEL_OPTION, the name or an option makes no sense.
+/// Threads: any. Errors: TROMMEL_OPTION: the name or an option is invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_keyspace_make(
     db: *const trommel_db,
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn trommel_keyspace_make(
     })
 }
 
-/// The key space of a name. Free the handle with trommel_keyspace_free.
+/// Opens the key space with this name. Free the handle with trommel_keyspace_free.
 ///
 /// Threads: any. Errors: TROMMEL_NO_KEYSPACE.
 #[unsafe(no_mangle)]
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn trommel_keyspace_open(
     })
 }
 
-/// Its name, as it is now. Free it with trommel_text_free.
+/// Returns its current name. Free it with trommel_text_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -78,15 +78,15 @@ pub unsafe extern "C" fn trommel_keyspace_name(
     call!(error, Ok(c_string(&handle("keyspace", keyspace)?.keyspace.name())))
 }
 
-/// Frees a handle. The key space stays. NULL is none.
+/// Frees a handle; the key space stays. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_keyspace_free(keyspace: *mut trommel_keyspace) {
     free!(keyspace);
 }
 
-/// The names of all key spaces, the default one first. Free them with trommel_names_free.
+/// Returns the names of all key spaces, the default one first. Free them with trommel_names_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -97,10 +97,10 @@ pub unsafe extern "C" fn trommel_keyspaces(
     call!(error, Ok(trommel_names::of(handle("db", db)?.db.keyspaces()?)))
 }
 
-/// Drops a key space with all that is in it. Handles, snapshots and scans of it give
+/// Drops a key space with everything in it. Its handles, snapshots and scans return
 /// TROMMEL_KEYSPACE_DROPPED from then on.
 ///
-/// Threads: any. Errors: TROMMEL_NO_KEYSPACE; TROMMEL_OPTION, it is the default one.
+/// Threads: any. Errors: TROMMEL_NO_KEYSPACE; TROMMEL_OPTION: it is the default one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_keyspace_drop(
     db: *const trommel_db,
@@ -110,10 +110,10 @@ pub unsafe extern "C" fn trommel_keyspace_drop(
     call!(error, Ok(handle("db", db)?.db.drop_keyspace(text("name", name)?)?))
 }
 
-/// Gives a key space another name. Its handles stay good.
+/// Renames a key space. Its handles stay valid.
 ///
-/// Threads: any. Errors: TROMMEL_NO_KEYSPACE, TROMMEL_KEYSPACE_EXISTS; TROMMEL_OPTION, it is the
-/// default one, or the new name makes no sense.
+/// Threads: any. Errors: TROMMEL_NO_KEYSPACE, TROMMEL_KEYSPACE_EXISTS; TROMMEL_OPTION: it is the
+/// default one, or the new name is invalid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_keyspace_rename(
     db: *const trommel_db,

@@ -1,5 +1,5 @@
-//! Trommel for C and C++: what the header `include/trommel.h` declares, which is made of the
-//! comments here.
+//! Trommel for C and C++: the functions that the header `include/trommel.h` declares. The header is
+//! generated from the comments here.
 //! ```text
 //! C          trommel_put(db, keyspace, key, key_len, value, value_len, &error)
 //!               |  pointers -> slices and handles; null where none may be: an error
@@ -12,10 +12,10 @@
 //!
 //! # Pointers
 //!
-//! What the callers of every function here keep, since nothing can check it: a handle comes from
-//! this library and is not freed yet; where a length stands beside a pointer, so many bytes are
-//! there; texts end with a zero; a place for a result can be written. Where null is not allowed, it
-//! is an error.
+//! Callers of every function must guarantee the following, since nothing can check it. A handle
+//! comes from this library and is not freed yet. A pointer beside a length points to as many bytes.
+//! Texts end with a zero. Places for results can be written. Null where it is not allowed is an
+//! error.
 
 #![expect(non_camel_case_types, reason = "types have the names that C sees")]
 
@@ -45,7 +45,7 @@ pub mod transaction;
 pub mod value;
 pub mod write;
 
-/// What the header says of threads, as the compiler sees it.
+/// Checks the header's promises about threads at compile time.
 const _: () = {
     const fn moves<T: Send>() {}
     const fn is_shared<T: Send + Sync>() {}

@@ -1,6 +1,6 @@
 //! Options by name and text, for stores, key spaces, followers and filters.
 //!
-//! Invariant: a text that is no value of its option is told when it is set.
+//! Invariant: a text that is no value of its option is an error when it is set.
 
 use std::ffi::{CString, c_char};
 use std::ptr::null_mut;
@@ -14,14 +14,14 @@ use crate::error::trommel_error;
 use crate::library::know_guards;
 use crate::text::c_string;
 
-/// Options that were set; all others are as they usually are. They are copied where they are used.
+/// Options, of which some are set; all others have their defaults. Calls copy them.
 ///
-/// Threads: one at a time, or any while none sets something.
+/// Threads: one at a time; any at once while none sets an option.
 pub struct trommel_options {
-    /// Before anything was set.
+    /// The options before any was set.
     base: Options,
     options: Options,
-    /// What was set, name and text.
+    /// The names and texts that were set.
     set: Vec<(String, String)>,
     for_now: Vec<String>,
 }
@@ -37,7 +37,7 @@ impl trommel_options {
         for_now.fold(self.options.clone(), |options, name| options.for_now(name))
     }
 
-    /// For a key space: what is of the whole store is an error there.
+    /// Returns options for a key space; options of the whole store are an error there.
     pub(crate) fn of_keyspace(&self) -> Outcome<KeyspaceOptions> {
         let mut options = KeyspaceOptions::from(self.base.clone());
         for (name, text) in &self.set {
@@ -51,7 +51,7 @@ impl trommel_options {
     }
 }
 
-/// Options of which none is set. Free them with trommel_options_free.
+/// Creates options of which none is set. Free them with trommel_options_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -62,10 +62,9 @@ pub extern "C" fn trommel_options_new() -> *mut trommel_options {
     })
 }
 
-/// Options for a kind of machine, from which one goes on: "server", "small-device" or
-/// "many-stores".
+/// Creates options from a preset for a kind of machine: "server", "small-device" or "many-stores".
 ///
-/// Threads: any. Errors: TROMMEL_OPTION, there is no such preset.
+/// Threads: any. Errors: TROMMEL_OPTION: there is no such preset.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_options_preset(
     name: *const c_char,
@@ -78,10 +77,10 @@ pub unsafe extern "C" fn trommel_options_preset(
 }
 
 /// Sets an option from its text, such as "write_buffer_bytes" and "64MiB". trommel_options_list
-/// names them all.
+/// names all options.
 ///
-/// Threads: one at a time. Errors: TROMMEL_OPTION, there is no such option, or the text is no value
-/// of it; then nothing is set. What it may be is checked where the options are used.
+/// Threads: one at a time. Errors: TROMMEL_OPTION: there is no such option, or the text is no value
+/// of it; then nothing is set. Limits of values are checked where the options are used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_options_set(
     options: *mut trommel_options,
@@ -98,9 +97,9 @@ pub unsafe extern "C" fn trommel_options_set(
     })
 }
 
-/// Has an option hold for one opening alone: the store keeps what it kept.
+/// Makes an option hold for one opening only, while the store keeps its own value.
 ///
-/// Threads: one at a time. Errors: TROMMEL_OPTION, there is no such option.
+/// Threads: one at a time. Errors: TROMMEL_OPTION: there is no such option.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_options_for_now(
     options: *mut trommel_options,
@@ -115,9 +114,9 @@ pub unsafe extern "C" fn trommel_options_for_now(
     })
 }
 
-/// The text of an option, as it is set or usually is. Free it with trommel_text_free.
+/// Returns the text of an option: as set, or its default. Free it with trommel_text_free.
 ///
-/// Threads: one at a time. Errors: TROMMEL_OPTION, there is no such option.
+/// Threads: one at a time. Errors: TROMMEL_OPTION: there is no such option.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_options_get(
     options: *const trommel_options,
@@ -130,8 +129,9 @@ pub unsafe extern "C" fn trommel_options_get(
     })
 }
 
-/// All options, as JSON: a list of objects with "name", "kind", "limits", "default", "help" and
-/// "of_keyspace", whether a key space may have its own. Free it with trommel_text_free.
+/// Returns all options as JSON: a list of objects with "name", "kind", "limits", "default", "help"
+/// and "of_keyspace". The last one says whether a key space may have its own value. Free it with
+/// trommel_text_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -161,21 +161,22 @@ fn list() -> CString {
     c_string(&serde_json::Value::from(all).to_string())
 }
 
-/// Frees options. NULL is none.
+/// Frees options. Does nothing for NULL.
 ///
-/// Threads: one, which uses them last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_options_free(options: *mut trommel_options) {
     free!(options);
 }
 
-/// What is set, or nothing. Requires: null, or a handle.
+/// Returns the options of a handle; for null, options of which none is set. Requires: null, or a
+/// handle.
 pub(crate) unsafe fn options_or_none(options: *const trommel_options) -> Options {
     // SAFETY: required.
     unsafe { options.as_ref() }.map(trommel_options::of_store).unwrap_or_default()
 }
 
-/// As above, of a key space. Requires: null, or a handle.
+/// Like [`options_or_none`], for a key space. Requires: null, or a handle.
 pub(crate) unsafe fn keyspace_options_or_none(
     options: *const trommel_options,
 ) -> Outcome<KeyspaceOptions> {

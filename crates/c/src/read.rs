@@ -1,10 +1,10 @@
-//! Reads of a store as it is now.
+//! Reads of the current state of a store.
 //! ```text
 //! get        key  --> handle on the value where it lies       no copy
 //! get_into   key  --> the caller's buffer                     no handle
 //! multi_get  keys --> handles, or one behind the other in a buffer
 //! ```
-//! Invariant: after an error no handle was given, and nothing is to be freed.
+//! Invariant: after an error, no handle was returned, and nothing needs to be freed.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -20,18 +20,18 @@ use crate::error::trommel_error;
 use crate::keyspace::trommel_keyspace;
 use crate::value::trommel_value;
 
-/// The length of a value that is not there.
+/// The length that stands for an absent value.
 pub(crate) const ABSENT: usize = usize::MAX;
 
-/// How many entries a range has, by what the store knows without reading it.
+/// Bounds and an estimate of the entries in a range, without reading the range.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct trommel_count {
-    /// There are no fewer entries. (Of keys there may be fewer.)
+    /// The least number of entries. (There may be fewer keys.)
     pub least: u64,
-    /// About so many.
+    /// The estimated number of entries.
     pub estimate: u64,
-    /// There are no more entries, and so no more keys.
+    /// The greatest number of entries, and so of keys.
     pub most: u64,
 }
 
@@ -41,12 +41,12 @@ impl From<CountBounds> for trommel_count {
     }
 }
 
-/// Gives a value, or null if there is none.
+/// Sets a value, or null for None.
 pub(crate) fn give(place: Out<'_, *mut trommel_value>, value: Option<Value>) {
     place.set(raw_if(value.map(trommel_value::boxed)));
 }
 
-/// Copies a value if there is room for all of it, and gives its length.
+/// Copies a value if the buffer has room for all of it, and sets its length.
 pub(crate) fn give_into(
     buffer: &mut [MaybeUninit<u8>],
     len: Out<'_, usize>,
@@ -58,7 +58,7 @@ pub(crate) fn give_into(
     len.set(value.map_or(ABSENT, |value| value.len()));
 }
 
-/// Gives values, or null for those that are not there.
+/// Sets values, or null for absent ones.
 pub(crate) fn give_many(
     places: &mut [MaybeUninit<*mut trommel_value>],
     values: Vec<Result<Option<Value>>>,
@@ -70,7 +70,7 @@ pub(crate) fn give_many(
     Ok(())
 }
 
-/// Copies values one behind the other if there is room for all of them, and gives their lengths.
+/// Copies values one behind the other if there is room for all of them, and sets their lengths.
 pub(crate) fn give_many_into(
     buffer: &mut [MaybeUninit<u8>],
     lens: &mut [MaybeUninit<usize>],
@@ -93,8 +93,8 @@ pub(crate) fn give_many_into(
     Ok(())
 }
 
-/// Gives the value of a key: a handle to be freed with trommel_value_free, or NULL if the key has
-/// none. Nothing is copied.
+/// Returns the value of a key: a handle to be freed with trommel_value_free, or NULL if the key has
+/// no value. Nothing is copied.
 ///
 /// Threads: any. Errors: TROMMEL_IO, TROMMEL_CORRUPT, TROMMEL_CLOSED.
 #[unsafe(no_mangle)]
@@ -113,8 +113,9 @@ pub unsafe extern "C" fn trommel_get(
     })
 }
 
-/// Copies the value of a key into a buffer. `len`: its length; TROMMEL_ABSENT if the key has none.
-/// If it is longer than the buffer's capacity, nothing is copied: call again with more.
+/// Copies the value of a key into a buffer. `len`: set to its length, or to TROMMEL_ABSENT if the
+/// key has no value. If the value is longer than the buffer's capacity, nothing is copied: repeat
+/// the call with a larger buffer.
 ///
 /// Threads: any. Errors: as of trommel_get.
 #[unsafe(no_mangle)]
@@ -136,11 +137,11 @@ pub unsafe extern "C" fn trommel_get_into(
     })
 }
 
-/// Gives the values of many keys at one moment, in the order of the keys: each a handle to be
-/// freed, or NULL if that key has none. `values` has room for `count`. Takes less time a key than
-/// as many gets.
+/// Returns the values of several keys at one moment, in the order of the keys. Each is a handle to
+/// be freed, or NULL if that key has no value. `values` has room for `count`. It takes less time
+/// per key than single gets.
 ///
-/// Threads: any. Errors: that of the first key that cannot be read; then none is given.
+/// Threads: any. Errors: that of the first key that cannot be read; then no value is returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_multi_get(
     db: *const trommel_db,
@@ -157,9 +158,10 @@ pub unsafe extern "C" fn trommel_multi_get(
     })
 }
 
-/// As trommel_multi_get, but copies the values one behind the other into a buffer. `lens`, with
-/// room for `count`: the length of each, TROMMEL_ABSENT for keys that have none. `len`: of all
-/// together. If that is more than the buffer's capacity, no value is copied: call again with more.
+/// Like trommel_multi_get, but copies the values one behind the other into a buffer. `lens`, with
+/// room for `count`: set to the length of each value, or to TROMMEL_ABSENT. `len`: set to the
+/// length of all values. If that exceeds the buffer's capacity, no value is copied: repeat the call
+/// with a larger buffer.
 ///
 /// Threads: any. Errors: as of trommel_multi_get.
 #[unsafe(no_mangle)]
@@ -183,8 +185,8 @@ pub unsafe extern "C" fn trommel_multi_get_into(
     })
 }
 
-/// Whether a range may have a key. False proves that it has none. `flags`: how the range is meant.
-/// Reads no block of a table.
+/// Returns whether a range may have a key. False proves that it has none. `flags`: the flags of the
+/// range. No block of a table is read.
 ///
 /// Threads: any. Errors: TROMMEL_CLOSED.
 #[unsafe(no_mangle)]
@@ -203,8 +205,8 @@ pub unsafe extern "C" fn trommel_may_contain_range(
     })
 }
 
-/// How many entries a range has, about. Reads no block of a table. Old values and deletions count
-/// until they are merged.
+/// Estimates the number of entries in a range. No block of a table is read. Old values and
+/// tombstones count until they are merged.
 ///
 /// Threads: any. Errors: TROMMEL_CLOSED.
 #[unsafe(no_mangle)]

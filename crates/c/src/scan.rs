@@ -1,9 +1,9 @@
-//! Scans: packed rows into the caller's buffer, or a row at a time.
+//! Scans: packed rows in the caller's buffer, or one row at a time.
 //! ```text
 //! buffer   key len | value len | key | value   key len | ...      lengths: 4 bytes, low first
 //! scan     waiting: a row that did not fit       failed: an error behind rows that were given
 //! ```
-//! Invariant: each row is given once, whichever way it is asked for.
+//! Invariant: each row is returned once, in either way.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -23,14 +23,14 @@ const HEAD_BYTES: usize = 8;
 
 /// The rows of a range, as of the moment when the scan began.
 ///
-/// Threads: one at a time, whichever.
+/// Threads: one at a time, not always the same one.
 pub struct trommel_scan {
     source: Source,
     reverse: bool,
-    /// It did not fit.
+    /// A row that did not fit into the buffer.
     waiting: Option<(Vec<u8>, Value)>,
     failed: Option<Error>,
-    /// What the caller looks at now.
+    /// The row that the caller sees now.
     shown: (Vec<u8>, Value),
 }
 
@@ -42,7 +42,7 @@ enum Source {
 
 /// A transaction's scan, with what it borrows.
 struct OwnedScan {
-    /// It goes first.
+    /// Dropped first.
     scan: TransactionScan<'static>,
     _transaction: Arc<Transaction>,
     _keyspace: Arc<Keyspace>,
@@ -63,11 +63,11 @@ impl OwnedScan {
 /// What a call has put into the buffer.
 struct Filled {
     rows: usize,
-    /// Without rows: what the next one needs; 0, there is none.
+    /// If there are no rows: the bytes that the next row needs; 0: there is no next row.
     bytes: usize,
 }
 
-/// What the next row comes to.
+/// The result for the next row.
 enum Next {
     Given(usize),
     TooLong(usize),
@@ -95,7 +95,7 @@ impl trommel_scan {
         trommel_scan::of(Source::Transaction(scan), flags)
     }
 
-    /// Goes one row on: what `take` makes of it, or none.
+    /// Advances by one row. Returns the result of `take`; None: the scan has ended.
     fn step<T>(&mut self, take: impl FnOnce(&[u8], Value) -> T) -> Option<Result<T>> {
         if let Some((key, value)) = self.waiting.take() {
             return Some(Ok(take(&key, value)));
@@ -113,7 +113,7 @@ impl trommel_scan {
         }
     }
 
-    /// Puts the next row at the begin of a buffer, if it fits.
+    /// Puts the next row at the beginning of a buffer, if it fits.
     fn next_into(&mut self, buffer: &mut [MaybeUninit<u8>]) -> Result<Next> {
         let mut waits = None;
         let row = self.step(|key, value| {
@@ -146,7 +146,7 @@ impl trommel_scan {
                 Ok(Next::TooLong(_) | Next::End) => return Ok(filled),
                 Err(error) if filled.rows == 0 => return Err(error.into()),
                 Err(error) => {
-                    // The rows before it come first.
+                    // The rows before the error are returned first.
                     self.failed = Some(error);
                     return Ok(filled);
                 }
@@ -154,7 +154,7 @@ impl trommel_scan {
         }
     }
 
-    /// Goes one row on, and shows it. False: there is none.
+    /// Advances by one row, and shows it. False: the scan has ended.
     fn show(&mut self) -> Outcome<bool> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());
@@ -190,7 +190,7 @@ impl trommel_scan {
     }
 }
 
-/// Requires: the buffer has room for it.
+/// Packs a row. Requires: the buffer has room for it.
 fn put_row(buffer: &mut [MaybeUninit<u8>], key: &[u8], value: &[u8]) {
     let len = |bytes: &[u8]| u32::try_from(bytes.len()).expect("shorter than 4 GiB").to_le_bytes();
     let mut rest = buffer;
@@ -201,11 +201,11 @@ fn put_row(buffer: &mut [MaybeUninit<u8>], key: &[u8], value: &[u8]) {
     }
 }
 
-/// Begins a scan of a range: trommel_scan_next gives its rows, or trommel_scan_row. `flags`: how
-/// the range is meant, TROMMEL_REVERSE, TROMMEL_KEYS_ONLY. Free it with trommel_scan_free. It sees
-/// the store as it is now, whatever is written meanwhile.
+/// Begins a scan of a range. trommel_scan_next or trommel_scan_row returns its rows. `flags`: the
+/// flags of the range, TROMMEL_REVERSE, TROMMEL_KEYS_ONLY. It sees the store as it is now, whatever
+/// is written meanwhile. Free it with trommel_scan_free.
 ///
-/// Threads: any. Errors: TROMMEL_ARGUMENT. Those of reading come with the rows.
+/// Threads: any. Errors: TROMMEL_ARGUMENT. Errors of reading come with the rows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_scan_begin(
     db: *const trommel_db,
@@ -222,16 +222,16 @@ pub unsafe extern "C" fn trommel_scan_begin(
     })
 }
 
-/// Fills a buffer with the next rows, as many as fit, one behind the other. A row is the length of
-/// its key, the length of its value, each in 4 bytes, the low one first; then its key, then its
-/// value. trommel_row reads them. `rows`: how many there are, `len`: how many bytes they take.
+/// Fills a buffer with as many of the next rows as fit, one behind the other. A row is the lengths
+/// of its key and of its value, its key and its value. A length has 4 bytes, little-endian.
+/// trommel_row reads rows. `rows`: set to the number of rows. `len`: set to their bytes.
 ///
-/// `rows` 0 and `len` 0: the scan has ended. `rows` 0 and another `len`: the next row takes so many
-/// bytes, which is more than the buffer's capacity; nothing was written, and the row comes next.
+/// If `rows` and `len` are 0, the scan has ended. If only `rows` is 0, the next row needs `len`
+/// bytes, which exceeds the buffer's capacity. Then nothing was written, and the row comes next.
 ///
 /// Threads: one at a time. Errors: TROMMEL_IO, TROMMEL_CORRUPT, TROMMEL_CLOSED,
-/// TROMMEL_KEYSPACE_DROPPED, TROMMEL_GONE. Rows before an error are given first. After it the scan
-/// ends.
+/// TROMMEL_KEYSPACE_DROPPED, TROMMEL_GONE. Rows before an error are returned first. The scan ends
+/// after an error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_scan_next(
     scan: *mut trommel_scan,
@@ -251,9 +251,9 @@ pub unsafe extern "C" fn trommel_scan_next(
     })
 }
 
-/// Reads a row of a buffer that trommel_scan_next has filled. `place`: where the row begins, from 0
-/// on; it is moved behind the row. `len`: what trommel_scan_next told. False: there is no whole row
-/// there. What is read lies in the buffer.
+/// Reads a row from a buffer that trommel_scan_next has filled. `place`: the offset of the row,
+/// from 0 on; it is advanced behind the row. `len`: as trommel_scan_next set it. Returns false if
+/// there is no complete row. Key and value point into the buffer.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn trommel_row(
     })
 }
 
-/// The row at a place, and the place behind it. None: no whole row is there.
+/// Returns the row at an offset, and the offset behind it. None: there is no complete row.
 pub(crate) fn row_at(buffer: &[u8], at: usize) -> Option<(&[u8], &[u8], usize)> {
     let (key_len, rest) = buffer.get(at..)?.split_first_chunk::<4>()?;
     let (value_len, rest) = rest.split_first_chunk::<4>()?;
@@ -289,8 +289,8 @@ pub(crate) fn row_at(buffer: &[u8], at: usize) -> Option<(&[u8], &[u8], usize)> 
     Some((key, value, buffer.len() - rest.len()))
 }
 
-/// Gives the next row, alone: key and value lie in the scan until its next call. At the end `key`
-/// is NULL. For few rows; trommel_scan_next costs less a row.
+/// Returns the next row alone. Key and value are valid until the scan's next call. At the end,
+/// `key` is NULL. For many rows, trommel_scan_next costs less per row.
 ///
 /// Threads: one at a time. Errors: as of trommel_scan_next.
 #[unsafe(no_mangle)]
@@ -318,11 +318,11 @@ pub unsafe extern "C" fn trommel_scan_row(
     })
 }
 
-/// Goes on at a key: the next row is the first of the range that is not before it and was not given
-/// yet; in reverse, the last one that is not behind it. A scan goes one way: to a key that it has
-/// passed it does not come back.
+/// Seeks to a key. The next row is the first one at or after the key that was not returned yet. In
+/// reverse, it is the last such row at or before the key. A scan moves in one direction and never
+/// returns to a key that it has passed.
 ///
-/// Threads: one at a time. Errors: TROMMEL_ARGUMENT, it is the scan of a transaction.
+/// Threads: one at a time. Errors: TROMMEL_ARGUMENT: it is the scan of a transaction.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_scan_seek(
     scan: *mut trommel_scan,
@@ -336,9 +336,9 @@ pub unsafe extern "C" fn trommel_scan_seek(
     })
 }
 
-/// Frees a scan. NULL is none.
+/// Frees a scan. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_scan_free(scan: *mut trommel_scan) {
     free!(scan);

@@ -1,6 +1,7 @@
-//! Snapshots: the store at one moment, and the same reads of it.
+//! Snapshots: the store at one moment, with the same reads as a store.
 //!
-//! Invariant: a snapshot of a follower takes no key space of a store, nor one of another store.
+//! Invariant: a follower's snapshot accepts no key space of a store, and a store's snapshot none of
+//! another store.
 
 use std::ffi::c_void;
 
@@ -15,12 +16,12 @@ use crate::read::{give, give_into, give_many, give_many_into, trommel_count};
 use crate::scan::trommel_scan;
 use crate::value::trommel_value;
 
-/// A store at one moment, of all its key spaces; or one key space of a store that is followed. NULL
-/// as a key space means the default one, or that of the follower's.
+/// A snapshot of all key spaces of a store, or of one key space of a followed store. NULL as a key
+/// space means the default one; for a follower's snapshot, its own.
 ///
-/// Merges keep what a snapshot sees: free it soon.
+/// Merges keep what a snapshot sees, so free it soon.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_snapshot {
     snapshot: Snapshot,
     opening: Opening,
@@ -31,7 +32,7 @@ impl trommel_snapshot {
         Box::new(trommel_snapshot { snapshot, opening })
     }
 
-    /// Has it read in the key space that is meant. Requires: null, or a handle.
+    /// Reads in a key space at the snapshot's moment. Requires: null, or a handle.
     unsafe fn read<T>(
         &self,
         keyspace: *const trommel_keyspace,
@@ -45,7 +46,7 @@ impl trommel_snapshot {
     }
 }
 
-/// The store as it is now. Free it with trommel_snapshot_free.
+/// Takes a snapshot of the store as it is now. Free it with trommel_snapshot_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -59,7 +60,7 @@ pub unsafe extern "C" fn trommel_snapshot_take(
     })
 }
 
-/// The number of the last write that it sees. 0 of NULL.
+/// Returns the number of the last write that it sees; 0 for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -67,17 +68,17 @@ pub unsafe extern "C" fn trommel_snapshot_sequence(snapshot: *const trommel_snap
     plain!(0, snapshot.as_ref().map_or(0, |snapshot| snapshot.snapshot.sequence()))
 }
 
-/// Frees a snapshot. NULL is none.
+/// Frees a snapshot. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_snapshot_free(snapshot: *mut trommel_snapshot) {
     free!(snapshot);
 }
 
-/// As trommel_get, at the snapshot's moment.
+/// Like trommel_get, at the snapshot's moment.
 ///
-/// Threads: any. Errors: as there; TROMMEL_GONE of a follower's.
+/// Threads: any. Errors: as of trommel_get; for a follower's snapshot, TROMMEL_GONE.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_snapshot_get(
     snapshot: *const trommel_snapshot,
@@ -95,7 +96,7 @@ pub unsafe extern "C" fn trommel_snapshot_get(
     })
 }
 
-/// As trommel_get_into, at the snapshot's moment.
+/// Like trommel_get_into, at the snapshot's moment.
 ///
 /// Threads: any. Errors: as of trommel_snapshot_get.
 #[unsafe(no_mangle)]
@@ -118,9 +119,9 @@ pub unsafe extern "C" fn trommel_snapshot_get_into(
     })
 }
 
-/// As trommel_multi_get, at the snapshot's moment.
+/// Like trommel_multi_get, at the snapshot's moment.
 ///
-/// Threads: any. Errors: as there, and as of trommel_snapshot_get.
+/// Threads: any. Errors: as of trommel_multi_get and trommel_snapshot_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_snapshot_multi_get(
     snapshot: *const trommel_snapshot,
@@ -138,9 +139,9 @@ pub unsafe extern "C" fn trommel_snapshot_multi_get(
     })
 }
 
-/// As trommel_multi_get_into, at the snapshot's moment.
+/// Like trommel_multi_get_into, at the snapshot's moment.
 ///
-/// Threads: any. Errors: as there, and as of trommel_snapshot_get.
+/// Threads: any. Errors: as of trommel_multi_get_into and trommel_snapshot_get.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_snapshot_multi_get_into(
     snapshot: *const trommel_snapshot,
@@ -163,9 +164,9 @@ pub unsafe extern "C" fn trommel_snapshot_multi_get_into(
     })
 }
 
-/// As trommel_may_contain_range. True, too, if a key was written there since.
+/// Like trommel_may_contain_range. Also true if a key was written there since.
 ///
-/// Threads: any. Errors: as there.
+/// Threads: any. Errors: as of trommel_may_contain_range.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_snapshot_may_contain_range(
     snapshot: *const trommel_snapshot,
@@ -183,9 +184,9 @@ pub unsafe extern "C" fn trommel_snapshot_may_contain_range(
     })
 }
 
-/// As trommel_approximate_count. Entries that were flushed since count, too, but in `least`.
+/// Like trommel_approximate_count. Entries flushed since count, too, except in `least`.
 ///
-/// Threads: any. Errors: as there.
+/// Threads: any. Errors: as of trommel_approximate_count.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_snapshot_approximate_count(
     snapshot: *const trommel_snapshot,
@@ -203,9 +204,9 @@ pub unsafe extern "C" fn trommel_snapshot_approximate_count(
     })
 }
 
-/// As trommel_scan_begin, at the snapshot's moment. The scan may outlive the snapshot.
+/// Like trommel_scan_begin, at the snapshot's moment. The scan may outlive the snapshot.
 ///
-/// Threads: any. Errors: as there.
+/// Threads: any. Errors: as of trommel_scan_begin.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_snapshot_scan(
     snapshot: *const trommel_snapshot,

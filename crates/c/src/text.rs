@@ -1,19 +1,19 @@
-//! Texts that are given out: one alone, and lists of names.
+//! Texts for the caller: single texts, and lists of names.
 //!
-//! Invariant: a text ends with its first zero, whatever it was made of.
+//! Invariant: a text ends at its first zero, whatever it was made of.
 
 use std::ffi::{CString, c_char};
 use std::ptr::null;
 
-/// A text as C has it. A zero in it would end it: another sign stands for that.
+/// Converts a text to C. A zero in it would end it, so a replacement character takes its place.
 pub(crate) fn c_string(text: &str) -> CString {
     let text = text.replace('\0', "\u{fffd}");
     CString::new(text).expect("it has no zero")
 }
 
-/// Frees a text that the library gave as `char *`. NULL is none.
+/// Frees a text that the library returned as `char *`. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_text_free(text: *mut c_char) {
     plain!(
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn trommel_text_free(text: *mut c_char) {
 
 /// A list of names.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_names(Vec<CString>);
 
 impl trommel_names {
@@ -35,7 +35,7 @@ impl trommel_names {
     }
 }
 
-/// How many names there are. 0 of NULL.
+/// Returns the number of names; 0 for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn trommel_names_count(names: *const trommel_names) -> usi
     plain!(0, names.as_ref().map_or(0, |names| names.0.len()))
 }
 
-/// The name at a place, from 0 on. It lives as long as the list. NULL: there is none.
+/// Returns the name at a place, counted from 0. It lives as long as the list. NULL: there is none.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -57,9 +57,9 @@ pub unsafe extern "C" fn trommel_names_get(
     })
 }
 
-/// Frees a list. NULL is none.
+/// Frees a list. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_names_free(names: *mut trommel_names) {
     free!(names);

@@ -1,6 +1,6 @@
-//! What inspects a store, copies it or repairs it.
+//! Tools that inspect, copy and repair a store.
 //!
-//! Invariant: reports are JSON, and beside them stands the number that tells good from bad.
+//! Invariant: reports are JSON, and a separate number distinguishes good reports from bad ones.
 
 use std::ffi::c_char;
 
@@ -11,9 +11,9 @@ use crate::json::{repair_json, stats_json, text_of, verify_json};
 use crate::keyspace::trommel_keyspace;
 use crate::library::know_guards;
 
-/// What the store has done and what it holds of a key space, as JSON: every number by its path,
-/// such as {"guard": {"memory_bytes": 4096}}. "failure" is null, or why background work fails. Free
-/// it with trommel_text_free.
+/// Returns the statistics of a key space as JSON: every number by its path, such as {"guard":
+/// {"memory_bytes": 4096}}. "failure" is null, or says why background work fails. Free it with
+/// trommel_text_free.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -28,11 +28,11 @@ pub unsafe extern "C" fn trommel_stats(
     })
 }
 
-/// Reads every byte of every table and log and checks it, and every key against the guard. Gives a
-/// report as JSON, with "ok" and a list "damage"; free it with trommel_text_free. `damages`: NULL,
-/// or how many are in that list; 0: the store is sound.
+/// Reads and checks every byte of every table and log, and checks every key against the guard.
+/// Returns a report as JSON, with "ok" and a list "damage"; free it with trommel_text_free.
+/// `damages`: NULL, or set to the length of that list; 0: the store is sound.
 ///
-/// Threads: any. Errors: TROMMEL_IO, TROMMEL_CLOSED. Damage is none: it is in the report.
+/// Threads: any. Errors: TROMMEL_IO, TROMMEL_CLOSED. Damage is no error: it is in the report.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_verify(
     db: *const trommel_db,
@@ -46,8 +46,8 @@ pub unsafe extern "C" fn trommel_verify(
     })
 }
 
-/// Makes a second store in a folder that is new or empty, with all writes that are visible now.
-/// Tables are shared by hard links where that can be.
+/// Makes a second store with all writes that are visible now, in a folder that is empty or does not
+/// exist. Tables are hard links where possible.
 ///
 /// Threads: any. Errors: TROMMEL_NOT_EMPTY, TROMMEL_IO.
 #[unsafe(no_mangle)]
@@ -59,10 +59,10 @@ pub unsafe extern "C" fn trommel_checkpoint(
     call!(error, Ok(handle("db", db)?.db.checkpoint(path("folder", folder)?)?))
 }
 
-/// Repairs a store that nobody has open, so that it opens and verifies. Gives a report as JSON;
-/// free it with trommel_text_free. `losses`: NULL, or how many entries its lists "lost" and
-/// "doubts" have together; 0: all was saved. Damaged files move to the folder `lost` in the store's
-/// own.
+/// Repairs a store that nobody has open, so that it opens and verifies. Returns a report as JSON;
+/// free it with trommel_text_free. `losses`: NULL, or set to the number of entries in its lists
+/// "lost" and "doubts"; 0: everything was saved. Damaged files move to the folder `lost` inside the
+/// store's folder.
 ///
 /// Threads: any. Errors: TROMMEL_LOCKED, TROMMEL_MISSING, TROMMEL_NOT_A_STORE, TROMMEL_VERSION,
 /// TROMMEL_IO.

@@ -1,10 +1,9 @@
-//! Transactions: reads of one moment and writes on top, committed together or not at all.
+//! Transactions: reads of one moment and writes on top of them, committed together or not at all.
 //! ```text
 //! begin --> Some(transaction) -- commit --> None: TROMMEL_ENDED from then on
 //!               ^ scans and calls under way hold it: TROMMEL_IN_USE
 //! ```
-//! Invariant: a transaction is committed only when nobody else uses it, so that all that was read
-//! is known.
+//! Invariant: a transaction commits only when nobody else uses it, so that all its reads are known.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,30 +20,30 @@ use crate::read::give;
 use crate::scan::trommel_scan;
 use crate::value::trommel_value;
 
-/// All that a transaction has read is as it was when it commits: transactions are as if they ran
-/// one after the other.
+/// Everything that a transaction has read is unchanged when it commits. Transactions act as if they
+/// ran one after the other.
 pub const TROMMEL_SERIALIZABLE: u32 = 0;
-/// What a transaction writes was written by nobody else since it began.
+/// Nobody else has written, since the transaction began, what it writes.
 pub const TROMMEL_SNAPSHOT_ISOLATION: u32 = 1;
 
-/// Reads of one moment and writes on top of them. Its reads see its writes. Freed without a commit,
-/// nothing of it is written.
+/// Reads of one moment and writes on top of them. Its reads see its own writes. Freed without a
+/// commit, it writes nothing.
 ///
-/// Threads: any, at once; but a commit needs that nobody else uses it, and freeing it is the last
-/// use.
+/// Threads: any, at once; but during a commit nobody else may use it. No call may run during or
+/// after freeing it.
 pub struct trommel_transaction {
-    /// None: it has ended.
+    /// None: the transaction has ended.
     transaction: Mutex<Option<Arc<Transaction>>>,
     /// The default key space.
     main: Keyspace,
     opening: Opening,
-    /// Which transaction it is.
+    /// The identity of the transaction.
     number: Opening,
 }
 
-/// A place to which the writes of a transaction can go back.
+/// A savepoint, to which the writes of a transaction can roll back.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_savepoint {
     savepoint: Savepoint,
     of: Opening,
@@ -59,7 +58,7 @@ impl trommel_transaction {
         self.slot().clone().ok_or_else(Failure::ended)
     }
 
-    /// The key space that is meant. Requires: null, or a handle.
+    /// Returns the key space of a handle. Requires: null, or a handle.
     unsafe fn keyspace(&self, keyspace: *const trommel_keyspace) -> Outcome<&Keyspace> {
         // SAFETY: required; the caller keeps it until the call ends.
         match unsafe { keyspace.as_ref() } {
@@ -68,7 +67,7 @@ impl trommel_transaction {
         }
     }
 
-    /// Works in the key space that is meant. Requires: null, or a handle.
+    /// Works in the key space of a handle. Requires: null, or a handle.
     unsafe fn within<T>(
         &self,
         keyspace: *const trommel_keyspace,
@@ -80,7 +79,7 @@ impl trommel_transaction {
         Ok(work(transaction.of(keyspace))?)
     }
 
-    /// Takes it out, for its end. It stays if somebody else uses it.
+    /// Takes the transaction out, to end it. It stays if somebody else uses it.
     fn take(&self) -> Outcome<Transaction> {
         let mut slot = self.slot();
         let transaction = slot.take().ok_or_else(Failure::ended)?;
@@ -91,9 +90,9 @@ impl trommel_transaction {
     }
 }
 
-/// Begins a transaction. Free it with trommel_transaction_free, after its commit too.
+/// Begins a transaction. Free it with trommel_transaction_free, even after its commit.
 ///
-/// Threads: any. Errors: TROMMEL_ARGUMENT, there is no such isolation.
+/// Threads: any. Errors: TROMMEL_ARGUMENT: there is no such isolation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_begin(
     db: *const trommel_db,
@@ -117,8 +116,8 @@ pub unsafe extern "C" fn trommel_transaction_begin(
     })
 }
 
-/// Gives the value of a key: the one that the transaction has given it, else that of its moment. A
-/// handle to be freed, or NULL.
+/// Returns the value of a key: the one that the transaction has written, or else that of its
+/// moment. It is a handle to be freed, or NULL.
 ///
 /// Threads: any. Errors: TROMMEL_ENDED; as of trommel_get.
 #[unsafe(no_mangle)]
@@ -138,12 +137,12 @@ pub unsafe extern "C" fn trommel_transaction_get(
     })
 }
 
-/// Locks a key, and gives its newest value: until the transaction ends, nobody else writes the key
-/// or reads it for update.
+/// Locks a key and returns its newest value. Until the transaction ends, nobody else can write the
+/// key or read it for update.
 ///
-/// Threads: any; of one transaction one after the other. Errors: TROMMEL_CONFLICT, it was written
-/// since, and the transaction's moment cannot move; TROMMEL_DEADLOCK, TROMMEL_LOCK_TIMEOUT,
-/// TROMMEL_ENDED; as of trommel_get. trommel_error_key names the key.
+/// Threads: any; calls on one transaction take turns. Errors: TROMMEL_CONFLICT: the key was written
+/// since, and the transaction cannot move to a later moment. TROMMEL_DEADLOCK,
+/// TROMMEL_LOCK_TIMEOUT, TROMMEL_ENDED; as of trommel_get. trommel_error_key returns the key.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_get_for_update(
     transaction: *const trommel_transaction,
@@ -163,7 +162,7 @@ pub unsafe extern "C" fn trommel_transaction_get_for_update(
 
 /// Sets the value of a key.
 ///
-/// Threads: any. Errors: TROMMEL_ENDED. What is too long is told by the commit.
+/// Threads: any. Errors: TROMMEL_ENDED. Lengths are checked by the commit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_put(
     transaction: *const trommel_transaction,
@@ -180,7 +179,7 @@ pub unsafe extern "C" fn trommel_transaction_put(
     })
 }
 
-/// Sets the value of a key for so many milliseconds after the commit.
+/// Sets the value of a key for `milliseconds` after the commit.
 ///
 /// Threads: any. Errors: as of trommel_transaction_put.
 #[unsafe(no_mangle)]
@@ -201,8 +200,8 @@ pub unsafe extern "C" fn trommel_transaction_put_ttl(
     })
 }
 
-/// Merges an operand into the value of a key. It reads nothing: two transactions that merge into
-/// one key do not hinder each other.
+/// Merges an operand into the value of a key. Nothing is read, so transactions that merge into the
+/// same key do not conflict.
 ///
 /// Threads: any. Errors: as of trommel_transaction_put.
 #[unsafe(no_mangle)]
@@ -222,7 +221,7 @@ pub unsafe extern "C" fn trommel_transaction_merge(
     })
 }
 
-/// Removes a key.
+/// Deletes a key.
 ///
 /// Threads: any. Errors: as of trommel_transaction_put.
 #[unsafe(no_mangle)]
@@ -239,7 +238,7 @@ pub unsafe extern "C" fn trommel_transaction_delete(
     })
 }
 
-/// Removes all keys from `from` on and before `to`.
+/// Deletes all keys at or after `from` and before `to`.
 ///
 /// Threads: any. Errors: as of trommel_transaction_put.
 #[unsafe(no_mangle)]
@@ -258,10 +257,10 @@ pub unsafe extern "C" fn trommel_transaction_delete_range(
     })
 }
 
-/// Begins a scan of what the transaction sees now. What it has gone over counts as read. Free it
-/// before the commit. As long as it is not freed, the transaction lives, with its locks.
+/// Begins a scan of what the transaction sees now. The range that it covers counts as read. Free it
+/// before the commit. Until it is freed, the transaction lives and holds its locks.
 ///
-/// Threads: any. Errors: TROMMEL_ENDED, TROMMEL_ARGUMENT: TROMMEL_KEYS_ONLY is not for it.
+/// Threads: any. Errors: TROMMEL_ENDED; TROMMEL_ARGUMENT: TROMMEL_KEYS_ONLY is not allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_scan(
     transaction: *const trommel_transaction,
@@ -278,7 +277,7 @@ pub unsafe extern "C" fn trommel_transaction_scan(
     })
 }
 
-/// A place to which the transaction's writes can go back. Free it with trommel_savepoint_free.
+/// Returns a savepoint of the transaction's writes. Free it with trommel_savepoint_free.
 ///
 /// Threads: any. Errors: TROMMEL_ENDED.
 #[unsafe(no_mangle)]
@@ -293,10 +292,10 @@ pub unsafe extern "C" fn trommel_transaction_savepoint(
     })
 }
 
-/// Forgets what was written since, and frees the locks taken since. What was read since must still
-/// hold at the commit. The savepoint stays good.
+/// Undoes what was written since the savepoint, and releases the locks taken since. Reads since
+/// must still be unchanged at the commit. The savepoint stays valid.
 ///
-/// Threads: any. Errors: TROMMEL_ENDED, TROMMEL_ARGUMENT: it is another transaction's.
+/// Threads: any. Errors: TROMMEL_ENDED; TROMMEL_ARGUMENT: it is another transaction's.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_roll_back_to(
     transaction: *const trommel_transaction,
@@ -314,22 +313,23 @@ pub unsafe extern "C" fn trommel_transaction_roll_back_to(
     })
 }
 
-/// Frees a savepoint. NULL is none.
+/// Frees a savepoint. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_savepoint_free(savepoint: *mut trommel_savepoint) {
     free!(savepoint);
 }
 
-/// Writes what the transaction has written, all of it or nothing, and ends it. `synced`: it is on
-/// disk when this returns, whatever the options say. `sequence`: NULL, or the number of its last
-/// write, by which commits are in the order of their effects.
+/// Commits the transaction, all of it or nothing, and ends it. `synced`: it is on disk when this
+/// returns, whatever the options say. `sequence`: NULL, or set to the number of its last write;
+/// these numbers order commits by their effects.
 ///
-/// Threads: one. Errors: TROMMEL_CONFLICT, others have written what it has read (or, with
-/// TROMMEL_SNAPSHOT_ISOLATION, what it writes): trommel_error_key names it, or where a range begins
-/// that was read; TROMMEL_DEADLOCK; as of trommel_write. Then nothing was written, and it has
-/// ended: begin another one. TROMMEL_IN_USE: a scan of it is not freed; it goes on.
+/// Threads: one. Errors: TROMMEL_CONFLICT: others have written what it has read (or, with
+/// TROMMEL_SNAPSHOT_ISOLATION, what it writes). trommel_error_key returns the key, or the start of
+/// a range that was read. TROMMEL_DEADLOCK; as of trommel_write. In these cases nothing was
+/// written, and the transaction has ended: begin another one. TROMMEL_IN_USE: a scan of it is not
+/// freed; the transaction goes on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_commit(
     transaction: *const trommel_transaction,
@@ -348,10 +348,10 @@ pub unsafe extern "C" fn trommel_transaction_commit(
     })
 }
 
-/// Ends a transaction without writing anything, and frees it. After a commit it frees it alone.
-/// NULL is none.
+/// Ends a transaction without writing anything, and frees it. After a commit, only frees it. Does
+/// nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_free(transaction: *mut trommel_transaction) {
     free!(transaction);

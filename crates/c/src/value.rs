@@ -1,6 +1,6 @@
-//! A value that is handed out without being copied.
+//! Values that are returned without being copied.
 //!
-//! Invariant: its bytes stay where they are, and as they are, while the handle lives.
+//! Invariant: the bytes stay in place and unchanged while the handle lives.
 
 use std::ffi::c_void;
 use std::ptr::null;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use store::Value;
 
-/// The bytes of a value, where they lie in the store's memory: nothing is copied. It keeps a block
-/// of a table, or a memtable, in memory: free it soon. It may outlive its store.
+/// The bytes of a value in the store's memory; nothing is copied. It keeps a block of a table, or a
+/// memtable, in memory, so free it soon. It may outlive its store.
 ///
-/// Threads: any, at once; but freeing it is the last use.
+/// Threads: any, at once; no call may run during or after freeing it.
 pub struct trommel_value(Value);
 
 impl trommel_value {
@@ -19,13 +19,13 @@ impl trommel_value {
         Box::new(trommel_value(value))
     }
 
-    /// Of bytes that are no store's.
+    /// Makes a value of bytes that no store holds.
     pub(crate) fn of_bytes(bytes: Vec<u8>) -> Box<trommel_value> {
         trommel_value::boxed(Value::from(Arc::<[u8]>::from(bytes)))
     }
 }
 
-/// Its bytes, which live as long as the value. Not NULL if there are none. NULL of NULL.
+/// Returns its bytes, which live as long as the value. Not NULL for an empty value. NULL for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn trommel_value_data(value: *const trommel_value) -> *con
     plain!(null(), value.as_ref().map_or(null(), |value| value.0.as_ptr().cast()))
 }
 
-/// How many bytes it has. 0 of NULL.
+/// Returns its length in bytes; 0 for NULL.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -41,8 +41,7 @@ pub unsafe extern "C" fn trommel_value_len(value: *const trommel_value) -> usize
     plain!(0, value.as_ref().map_or(0, |value| value.0.len()))
 }
 
-/// From when on its key has this value no more, in milliseconds since the start of 1970. 0: it does
-/// not expire.
+/// Returns when the value expires, in milliseconds since the start of 1970. 0: it does not expire.
 ///
 /// Threads: any.
 #[unsafe(no_mangle)]
@@ -53,9 +52,9 @@ pub unsafe extern "C" fn trommel_value_expiry(value: *const trommel_value) -> u6
     })
 }
 
-/// Frees a value. NULL is none.
+/// Frees a value. Does nothing for NULL.
 ///
-/// Threads: one, which uses it last.
+/// Threads: one; no other call may use the handle during or after this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_value_free(value: *mut trommel_value) {
     free!(value);

@@ -1,6 +1,6 @@
-//! Writes of single keys, keys that are read and written in one step, and many keys at once.
+//! Writes of single keys, atomic read-modify-writes, and bulk loads.
 //!
-//! Invariant: an argument that makes no sense is told before anything is written.
+//! Invariant: an invalid argument is an error before anything is written.
 
 use std::ffi::c_void;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::keyspace::trommel_keyspace;
 use crate::scan::row_at;
 use crate::value::trommel_value;
 
-/// Gives a value, or null for none, where there is a place for it. Requires: null, or such a place.
+/// Sets a value, or null for None, if there is a place for it. Requires: null, or such a place.
 unsafe fn give_value(place: *mut *mut trommel_value, value: Option<Value>) {
     if !place.is_null() {
         // SAFETY: required.
@@ -24,9 +24,9 @@ unsafe fn give_value(place: *mut *mut trommel_value, value: Option<Value>) {
 
 /// Sets the value of a key.
 ///
-/// Threads: any. Errors: TROMMEL_KEY_TOO_LONG, TROMMEL_VALUE_TOO_LONG, TROMMEL_LOCK_TIMEOUT,
-/// nothing was written; TROMMEL_IO, TROMMEL_STOPPED, it is not visible now, and after a crash it is
-/// there or not.
+/// Threads: any. Errors: TROMMEL_KEY_TOO_LONG, TROMMEL_VALUE_TOO_LONG, TROMMEL_LOCK_TIMEOUT:
+/// nothing was written. TROMMEL_IO, TROMMEL_STOPPED: the write is not visible now, and may be there
+/// after a crash.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_put(
     db: *const trommel_db,
@@ -43,7 +43,8 @@ pub unsafe extern "C" fn trommel_put(
     })
 }
 
-/// Sets the value of a key for so many milliseconds; then it has none, not an older one either.
+/// Sets the value of a key for `milliseconds`. After that, the key has no value, not even an older
+/// one.
 ///
 /// Threads: any. Errors: as of trommel_put.
 #[unsafe(no_mangle)]
@@ -64,10 +65,10 @@ pub unsafe extern "C" fn trommel_put_ttl(
     })
 }
 
-/// Merges an operand into the value of a key, as the key space's merge operator says (the option
+/// Merges an operand into the value of a key, by the key space's merge operator (the option
 /// "merge_operator"). Nothing is read.
 ///
-/// Threads: any. Errors: TROMMEL_NO_MERGE_OPERATOR; else as of trommel_put.
+/// Threads: any. Errors: TROMMEL_NO_MERGE_OPERATOR; otherwise as of trommel_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_merge(
     db: *const trommel_db,
@@ -84,7 +85,7 @@ pub unsafe extern "C" fn trommel_merge(
     })
 }
 
-/// Removes a key. No error if it is not there.
+/// Deletes a key. An absent key is no error.
 ///
 /// Threads: any. Errors: as of trommel_put.
 #[unsafe(no_mangle)]
@@ -101,9 +102,9 @@ pub unsafe extern "C" fn trommel_delete(
     })
 }
 
-/// Removes all keys from `from` on and before `to`, in one write, however many there are.
+/// Deletes all keys at or after `from` and before `to`, in one write, however many there are.
 ///
-/// Threads: any. Errors: TROMMEL_INVERTED_RANGE; else as of trommel_put.
+/// Threads: any. Errors: TROMMEL_INVERTED_RANGE; otherwise as of trommel_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_delete_range(
     db: *const trommel_db,
@@ -120,8 +121,8 @@ pub unsafe extern "C" fn trommel_delete_range(
     })
 }
 
-/// Sets the value of a key that has none. `was_set`: whether that was so. `existing`: where it was
-/// not, the value that the key has, to be freed; else NULL. `existing` may be NULL.
+/// Sets the value of a key that has none. `was_set`: set to whether it had none. `existing`: NULL,
+/// or set to the value that the key has, to be freed; NULL if it had none.
 ///
 /// Threads: any. Errors: as of trommel_put.
 #[unsafe(no_mangle)]
@@ -148,9 +149,9 @@ pub unsafe extern "C" fn trommel_put_if_absent(
 }
 
 /// Sets a key to `value` if it has the value `expected`. NULL with a length of 0 means none: as
-/// `expected`, that the key has no value; as `value`, that it is deleted. (A value without bytes is
-/// any other pointer, with a length of 0.) `swapped`: whether that was so. `found`: where it was
-/// not, the value that the key has, to be freed, or NULL if it has none. `found` may be NULL.
+/// `expected`, that the key has no value; as `value`, that the key is deleted. (An empty value is
+/// any other pointer with a length of 0.) `swapped`: set to whether the key was written. `found`:
+/// NULL, or set, if it was not, to the value that the key has, to be freed, or NULL if it has none.
 ///
 /// Threads: any. Errors: as of trommel_put.
 #[unsafe(no_mangle)]
@@ -183,10 +184,10 @@ pub unsafe extern "C" fn trommel_compare_and_swap(
     })
 }
 
-/// Adds to a counter: 8 bytes, a signed number, the low byte first. A key without a value counts as
-/// 0. It wraps around. `before`: NULL, or what it was.
+/// Adds to a counter: 8 bytes, a signed little-endian number. A key without a value counts as 0.
+/// The sum wraps around. `before`: NULL, or set to the previous number.
 ///
-/// Threads: any. Errors: TROMMEL_NO_COUNTER; else as of trommel_put.
+/// Threads: any. Errors: TROMMEL_NO_COUNTER; otherwise as of trommel_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_fetch_add(
     db: *const trommel_db,
@@ -205,7 +206,7 @@ pub unsafe extern "C" fn trommel_fetch_add(
     })
 }
 
-/// Packed rows, one behind the other. What is none ends them.
+/// Packed rows, one behind the other. Bytes that are no complete row are an error.
 struct Rows<'b> {
     buffer: &'b [u8],
     at: usize,
@@ -227,13 +228,13 @@ impl<'b> Iterator for Rows<'b> {
     }
 }
 
-/// Writes rows whose keys ascend as one sorted run, in one pass, past log and memory: for much data
-/// that is sorted already. The rows are packed as trommel_scan_next gives them. Readers see all of
-/// them or none, and so does a recovery; they are durable when this returns. Other writes wait
-/// meanwhile. `count`: NULL, or how many rows there were.
+/// Writes rows with ascending keys as one sorted run in one pass, without log and memtable: for
+/// large sorted data. The rows are packed as trommel_scan_next returns them. Readers see all of
+/// them or none, and so does recovery; they are durable when this returns. Other writes wait
+/// meanwhile. `count`: NULL, or set to the number of rows.
 ///
 /// Threads: any. Errors: TROMMEL_UNSORTED, TROMMEL_MALFORMED, TROMMEL_KEY_TOO_LONG: nothing was
-/// written. TROMMEL_IO, as of trommel_put.
+/// written. TROMMEL_IO: as of trommel_put.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_ingest(
     db: *const trommel_db,

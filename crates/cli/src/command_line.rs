@@ -1,4 +1,4 @@
-//! The command line: every command, and what it is told.
+//! The command line: all commands and their arguments.
 //! ```text
 //! trommel --json bench read --guard grf
 //!         Arguments { json, Command::Bench(BenchCommand::Read(..)) }
@@ -152,7 +152,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The folder of the store that it works on; None where it makes stores of its own.
+    /// Returns the folder of the command's store. None: the command makes its own stores.
     pub(crate) fn store(&self) -> Option<&Path> {
         match self {
             Command::Load(load) => Some(&load.store.db),

@@ -1,10 +1,9 @@
-//! Help that fits a screen: a command that asks for or writes one thing shows the options that it
-//! is used with.
+//! Help that fits on a screen: commands that read or write one thing show only their usual options.
 //! ```text
 //! trommel scan --help        --db, --from, --to, --limit ...
 //! trommel scan --help-all    these, and how the store is opened: caches, policies, filters
 //! ```
-//! Invariant: what is not shown is understood all the same.
+//! Invariant: options that help does not show are accepted all the same.
 
 use std::ffi::OsString;
 
@@ -13,7 +12,7 @@ use clap::{Args, Command, CommandFactory};
 use crate::args::store::StoreArgs;
 use crate::command_line::Arguments;
 
-/// Commands whose help is short, with the options of stores that it shows.
+/// Commands with short help, and the store options that it shows.
 const SHORT: [(&str, &[&str]); 7] = [
     ("get", &["db"]),
     ("put", &["db", "sync"]),
@@ -24,10 +23,10 @@ const SHORT: [(&str, &[&str]); 7] = [
     ("export", &["db"]),
 ];
 
-/// Options of these commands themselves that few need.
+/// The own options of these commands that few users need.
 const RARE: [&str; 1] = ["keys_only"];
 
-/// The program as it is to be parsed: with short help, unless the typed words ask for all of it.
+/// Returns the program for parsing: with short help, unless the typed words ask for all options.
 pub(crate) fn program(typed: &[OsString]) -> Command {
     let program = Arguments::command();
     if typed.iter().any(|word| word == "--help-all") {

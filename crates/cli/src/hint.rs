@@ -6,7 +6,7 @@
 //! trommel: words is open already, ...
 //! trommel: words is open in another process; beside it work `trommel inspect --db words ...
 //! ```
-//! Invariant: a shell takes the commands of a hint as they stand.
+//! Invariant: the commands of a hint work in a shell as they are printed.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::command_line::Command;
 use crate::output::shell::shell_word;
 use crate::process::failure::Failure;
 
-/// The hint for a failure of this command. None: there is nothing to say, or this command is itself
-/// the way out.
+/// Returns the hint for a failure of this command. None: there is nothing to suggest, or this
+/// command is itself the remedy.
 pub(crate) fn of(failure: &Failure, command: &Command) -> Option<String> {
     match failure {
         Failure::Damage(_) => for_damage(command),
@@ -35,7 +35,7 @@ fn for_damage(command: &Command) -> Option<String> {
     }
 }
 
-/// What works while another process has the store open.
+/// Names the commands that work while another process has the store open.
 fn beside_a_writer(store: &Path) -> String {
     let folder = shell_word(store);
     format!(

@@ -1,11 +1,12 @@
-//! The command `trommel`: loads, reads, shows and measures stores. All printing lives here.
+//! The command `trommel`: loads, reads, shows and measures stores. All printing is done in this
+//! crate.
 //! ```text
 //! arguments -> command -> standard output: text, or one JSON object with --json
 //!                      -> standard error: progress, messages (with --json, one object in a line)
 //!                      -> exit status: 0 fine, 1 not found or failed, 2 usage, 3 corrupt or I/O
 //! ```
-//! Invariant: with `--json` standard output holds one JSON value and nothing else; `--watch` prints
-//! one for each look before it.
+//! Invariant: with `--json`, standard output holds one JSON value and nothing else. With `--watch`,
+//! one value for each look comes before it.
 
 mod args;
 mod command_line;

@@ -1,4 +1,4 @@
-//! Wrong arguments: the parser's message, and the known names in place of an unknown one.
+//! Reports wrong arguments: the parser's message, and the known names instead of an unknown one.
 //! ```text
 //! trommel bench raed      ->  error: unrecognized subcommand 'raed' ...
 //!                             Commands there are: read, probe, fpr, ...
@@ -7,8 +7,8 @@
 //! trommel verify words    ->  error: unexpected argument 'words' ...
 //!                             A store is named with --db: trommel verify --db words
 //! ```
-//! Invariant: help and version go to standard output with status 0, all else to standard error with
-//! status 2.
+//! Invariant: help and version go to standard output with status 0; everything else goes to
+//! standard error with status 2.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::command_line::Arguments;
 use crate::output::shell::quoted;
 use crate::process::message;
 
-/// Prints the parser's message and the known names; returns the exit status.
+/// Prints the parser's message and the known names. Returns the exit status.
 pub(crate) fn tell(error: &clap::Error, typed: &[OsString]) -> ExitCode {
     let typed: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let status = error.exit_code() as u8;
@@ -70,8 +70,8 @@ fn known(kind: ErrorKind, typed: &[String]) -> Option<String> {
     }
 }
 
-/// The line as it was typed, with --db before its first free word. None: the command takes no
-/// store, or one was named.
+/// Returns the typed line with --db before its first free word. None: the command takes no store,
+/// or a store was named.
 fn with_store_named(typed: &[String]) -> Option<String> {
     let (command, behind_name) = command_of(typed);
     let takes_value = |word: &String| {
@@ -95,8 +95,8 @@ fn with_store_named(typed: &[String]) -> Option<String> {
     Some(format!("A store is named with --db: trommel {}", line.join(" ")))
 }
 
-/// The innermost command that was typed, and the place behind its name. No option before a
-/// command's name takes a value, so the first word that names a command is it.
+/// Returns the innermost command that was typed, and the place behind its name. No option before a
+/// command's name takes a value, so the first word that names a command is the command.
 fn command_of(typed: &[String]) -> (Command, usize) {
     let mut command = Arguments::command();
     command.build();

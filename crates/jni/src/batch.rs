@@ -1,10 +1,11 @@
 //! Batches: writes that become visible together.
 //! ```text
 //! tag | key length | value length | key | value         1 to 5: as `Batch::from_packed` reads them
-//! 6 into a key space: the value is its place in the list of handles, 4 bytes, the low one first
-//! 7 only if the key has this value     8 only if it has none
+//! 6 following writes go into a key space: the value is its index in the list of handles, a u32 in
+//!   little-endian order
+//! 7 only if the key has this value     8 only if the key has no value
 //! ```
-//! Invariant: bytes that are no such writes are an error, and nothing is written.
+//! Invariant: malformed bytes are an error, and nothing is written.
 
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub(crate) const INTO_KEYSPACE: u8 = 6;
 const ONLY_IF: u8 = 7;
 const ONLY_IF_ABSENT: u8 = 8;
 
-/// The writes of a buffer.
+/// Parses the writes of a buffer.
 fn batch_of(bytes: &[u8], keyspaces: &[&Keyspace]) -> Outcome<Batch> {
     let (mut batch, mut cutter) = (Batch::new(), Cutter::new(bytes));
     while !cutter.is_at_end() {

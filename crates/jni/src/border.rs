@@ -1,7 +1,7 @@
-//! The border: handles become references, results become what Java takes, and nothing unwinds past
+//! The border: handles become references, results become Java's types, and no panic unwinds past
 //! it.
 //! ```text
-//! in     handle, array and length         0 or null where none may be: Failure
+//! in     handle, array and length         0 or null where it is not allowed: Failure
 //! out    number, array, Box<T> -> handle      Failure -> 0 or null, and an exception
 //! ```
 //! Invariant: each exported function is made by `native!`.
@@ -16,7 +16,7 @@ use jni_sys::{JNIEnv, jboolean, jbyteArray, jint, jlong};
 use crate::env::Env;
 use crate::error::{Failure, Outcome};
 
-/// Exports a static method of `dev.trommel.Native`. The body gives an `Outcome`.
+/// Exports a static method of `dev.trommel.Native`. Its body evaluates to an `Outcome`.
 macro_rules! native {
     (
         $(#[$attribute:meta])*
@@ -30,17 +30,17 @@ macro_rules! native {
             _class: jni_sys::jclass,
             $($argument: $type),*
         ) -> <$out as $crate::border::Given>::Raw {
-            // SAFETY: Java's machine calls with the environment of this thread.
+            // SAFETY: the JVM calls with the environment of this thread.
             unsafe { $crate::border::call(env, |$env| -> $crate::error::Outcome<$out> { $body }) }
         }
     };
 }
 
-/// What is given over the border.
+/// A type of results that cross the border.
 pub(crate) trait Given {
-    /// As Java sees it.
+    /// The type that Java sees.
     type Raw;
-    /// Instead, beside an exception.
+    /// What is returned beside an exception.
     const NONE: Self::Raw;
 
     fn raw(self) -> Self::Raw;
@@ -70,7 +70,9 @@ impl<T> Given for Box<T> {
     }
 }
 
-/// Requires: the environment of this thread.
+/// Runs the body of an exported function. A failure or a panic becomes an exception.
+///
+/// Requires: `env` is the environment of this thread.
 pub(crate) unsafe fn call<T: Given>(
     env: *mut JNIEnv,
     body: impl FnOnce(Env) -> Outcome<T>,
@@ -88,23 +90,23 @@ pub(crate) unsafe fn call<T: Given>(
     }
 }
 
-/// What somebody panicked with.
+/// The message of a panic.
 fn message_of(payload: Box<dyn Any + Send>) -> String {
     let text = payload.downcast::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|payload| payload.downcast::<String>().map(|text| *text));
     text.unwrap_or_else(|payload| {
-        // To drop it may panic, too.
+        // Dropping it may panic, too.
         std::mem::forget(payload);
         "without a word".into()
     })
 }
 
-/// A handle as Java gives it.
+/// A handle as Java passes it.
 #[repr(transparent)]
 pub(crate) struct Handle<T>(jlong, PhantomData<*const T>);
 
 impl<T> Handle<T> {
-    /// The handle that `number_of` has made a number of.
+    /// Makes a handle of a number that `number_of` has returned.
     pub(crate) fn of_number(number: u64) -> Handle<T> {
         Handle(number as jlong, PhantomData)
     }
@@ -115,24 +117,24 @@ impl<T> Handle<T> {
     }
 
     pub(crate) fn get(&self) -> Outcome<&T> {
-        // SAFETY: lib.rs says what Java keeps of handles.
+        // SAFETY: lib.rs says what Java guarantees for handles.
         self.pointer().map(|pointer| unsafe { &*pointer })
     }
 
-    /// Requires: no other thread uses it meanwhile, as of rows and builders.
+    /// Requires: no other thread uses the object meanwhile, as is the rule for rows and builders.
     pub(crate) fn get_mut(&mut self) -> Outcome<&mut T> {
-        // SAFETY: lib.rs says what Java keeps of handles; required.
+        // SAFETY: lib.rs says what Java guarantees for handles, and the rest is required.
         self.pointer().map(|pointer| unsafe { &mut *pointer })
     }
 
-    /// Takes it back. Requires: nobody uses it any more.
+    /// Takes the object back. Requires: nobody uses it any more.
     pub(crate) fn take(self) -> Outcome<Box<T>> {
-        // SAFETY: lib.rs says what Java keeps of handles; `Given` made it of a box; required.
+        // SAFETY: lib.rs says what Java guarantees for handles. `Given` made it of a box. Required.
         self.pointer().map(|pointer| unsafe { Box::from_raw(pointer) })
     }
 }
 
-/// The handle of a box, as a number within packed bytes.
+/// Makes a handle of a box, as a number that fits into packed bytes.
 pub(crate) fn number_of<T>(boxed: Box<T>) -> u64 {
     boxed.raw() as u64
 }

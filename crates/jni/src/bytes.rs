@@ -1,23 +1,23 @@
-//! Bytes on their way over the border.
+//! Encodings of the bytes that cross the border.
 //! ```text
-//! list    length | bytes   length | bytes   ...          a length: 4 bytes, the low one first
+//! list    length | bytes   length | bytes   ...       a length: a u32 in little-endian order
 //! row     key length | value length | key | value
-//! values  as a list; the length of a value that is not there is the greatest number
+//! values  as a list; the length of a missing value is u32::MAX
 //! ```
-//! Invariant: bytes that are no such list are an error, whoever made them.
+//! Invariant: malformed bytes are an error, whoever made them.
 
 use jni_sys::jint;
 
 use crate::error::{Failure, Outcome};
 
-/// Bytes of a length.
+/// Bytes of an encoded length.
 pub(crate) const LENGTH_BYTES: usize = 4;
-/// The length of a value that is not there.
+/// The length of a missing value.
 pub(crate) const ABSENT: u32 = u32::MAX;
-/// Keys and values of so many bytes need no memory of their own.
+/// Arguments of up to this many bytes are copied to the stack.
 const SHORT: usize = 256;
 
-/// Room for the bytes of an argument.
+/// A buffer for the bytes of an argument.
 pub(crate) struct Room {
     short: [u8; SHORT],
     long: Vec<u8>,
@@ -29,7 +29,7 @@ impl Room {
         Room { short: [0; SHORT], long: Vec::new() }
     }
 
-    /// Room for so many.
+    /// Returns `len` bytes of room.
     #[inline]
     pub(crate) fn make(&mut self, len: jint) -> Outcome<&mut [u8]> {
         match usize::try_from(len) {
@@ -46,7 +46,7 @@ impl Room {
     }
 }
 
-/// Appends to a list.
+/// Appends an item to a list.
 pub(crate) fn push(list: &mut Vec<u8>, bytes: &[u8]) -> Outcome<()> {
     push_length(list, bytes.len())?;
     list.extend_from_slice(bytes);
@@ -80,14 +80,14 @@ fn push_length(list: &mut Vec<u8>, len: usize) -> Outcome<()> {
     Ok(())
 }
 
-/// A list of texts, as one array.
+/// Encodes a list of texts.
 pub(crate) fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Outcome<Vec<u8>> {
     let mut list = Vec::new();
     texts.into_iter().try_for_each(|text| push(&mut list, text.as_ref().as_bytes()))?;
     Ok(list)
 }
 
-/// Bytes that are cut from their begin.
+/// Decodes bytes from front to back.
 pub(crate) struct Cutter<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -102,7 +102,7 @@ impl<'b> Cutter<'b> {
         self.at == self.bytes.len()
     }
 
-    /// Where it is.
+    /// The offset of the next byte.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
@@ -126,27 +126,27 @@ impl<'b> Cutter<'b> {
         Ok(u32::from_le_bytes(bytes.try_into().expect("as long as a length")))
     }
 
-    /// The next of a list.
+    /// Takes the next item of a list.
     pub(crate) fn next(&mut self) -> Outcome<&'b [u8]> {
         let len = self.length()?;
         self.take(len as usize)
     }
 
-    /// The next of a list of texts.
+    /// Takes the next item of a list of texts.
     pub(crate) fn text(&mut self) -> Outcome<&'b str> {
         let at = self.at;
         let text = std::str::from_utf8(self.next()?);
         text.map_err(|_| Failure::malformed(at, "a text in UTF-8 is to come".into()))
     }
 
-    /// The next row.
+    /// Takes the next row.
     pub(crate) fn row(&mut self) -> Outcome<(&'b [u8], &'b [u8])> {
         let (key, value) = (self.length()?, self.length()?);
         Ok((self.take(key as usize)?, self.take(value as usize)?))
     }
 }
 
-/// All of a list.
+/// Decodes a whole list.
 pub(crate) fn cut(list: &[u8]) -> Outcome<Vec<&[u8]>> {
     let (mut cutter, mut all) = (Cutter::new(list), Vec::new());
     while !cutter.is_at_end() {

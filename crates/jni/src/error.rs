@@ -1,29 +1,29 @@
-//! Errors on their way to Java: a code, a message, and the key that it is about.
+//! Errors on their way to Java: a code, a message, and the key in question.
 //! ```text
-//! trommel::Error --code()--> 1 ..= 32       the border's own: from 1000 on
+//! trommel::Error --code()--> 1 ..= 32       the border's own codes: from 1000 on
 //!                              '--> dev.trommel.Failures.of(code, message, key, key space)
 //! ```
-//! Invariant: which exception an error becomes, its stable code says.
+//! Invariant: the stable code alone decides the class of the exception.
 
 use trommel::Error;
 
-/// Codes of the store for what is found here, too.
+/// The store's codes for errors that are also found here.
 const CORRUPT: u32 = 2;
 const CLOSED: u32 = 9;
 const UNSORTED: u32 = 14;
 const PANICKED: u32 = 18;
 const MALFORMED: u32 = 20;
-/// An argument makes no sense: an `IllegalArgumentException`.
+/// An argument makes no sense: becomes an `IllegalArgumentException`.
 const ARGUMENT: u32 = 1000;
-/// Something is in use: an `IllegalStateException`.
+/// An object is in use: becomes an `IllegalStateException`.
 const IN_USE: u32 = 1001;
-/// An `OutOfMemoryError`.
+/// Becomes an `OutOfMemoryError`.
 const NO_MEMORY: u32 = 1002;
 
-/// What a call comes to.
+/// The result of a call.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
-/// Why a call has failed.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Told {
@@ -32,7 +32,7 @@ pub(crate) enum Failure {
         key: Option<Vec<u8>>,
         keyspace: u32,
     },
-    /// Java has an exception already.
+    /// An exception of Java is pending already.
     Pending,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
         Failure::Told { code, message: message.into(), key: None, keyspace: 0 }
     }
 
-    /// Of what the caller has given.
+    /// An argument of the caller makes no sense.
     pub(crate) fn argument(message: impl Into<String>) -> Self {
         Failure::new(ARGUMENT, message)
     }

@@ -1,11 +1,11 @@
-//! A filter alone: sorted keys in, "surely not" or "maybe" out.
+//! A filter by itself: sorted keys in, "surely not" or "maybe" out.
 //! ```text
 //! "TRMLPYF1"   length of the kind's name: 1   its name   checksum: 4   the filter's bytes
 //! ```
-//! The checksum is the CRC32C of all other bytes, with the low byte first. The package for Python
-//! has the same bytes.
+//! The checksum is the CRC32C of all other bytes, in little-endian order. The Python package reads
+//! and writes the same bytes.
 //!
-//! Invariant: false means that no such key was added.
+//! Invariant: no added key, and no range with an added key, gets the answer false.
 
 use jni_sys::{jboolean, jbyteArray, jdouble, jint, jlong};
 use trommel_filters::{
@@ -20,17 +20,17 @@ use crate::store::text;
 
 const MAGIC: &[u8; 8] = b"TRMLPYF1";
 const CHECKSUM_BYTES: usize = 4;
-/// Bits per key that make sense.
+/// Bits per key that are allowed.
 const BITS: std::ops::RangeInclusive<f64> = 1.0..=64.0;
 
-/// Builds a filter.
+/// A builder of a filter.
 pub(crate) struct Builder {
-    /// None: it has built.
+    /// None: the filter was built.
     builder: Option<Box<dyn AnyFilterBuilder>>,
     kind: &'static dyn FilterKind,
 }
 
-/// A filter, and its bytes as they were built.
+/// A filter, and the bytes that it was built as.
 pub(crate) struct Filter {
     filter: Box<dyn AnyFilter>,
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ fn kinds() -> impl Iterator<Item = &'static dyn FilterKind> {
     TABLE_FILTERS.into_iter().filter(|kind| kind.sub_filters().is_none())
 }
 
-/// The kind of a name.
+/// Returns the kind with a name.
 fn kind_of(name: &str) -> Outcome<&'static dyn FilterKind> {
     kinds().find(|kind| kind.name() == name).ok_or_else(|| {
         let names = kinds().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
@@ -56,13 +56,13 @@ fn kind_of(name: &str) -> Outcome<&'static dyn FilterKind> {
     })
 }
 
-/// Of all but itself: bytes that begin otherwise are refused before.
+/// The CRC32C of all bytes except itself. Bytes that begin differently are refused before.
 fn checksum(name: &[u8], bytes: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let begin = crc32c::crc32c_append(crc32c::crc32c(MAGIC), &[name.len() as u8]);
     crc32c::crc32c_append(crc32c::crc32c_append(begin, name), bytes).to_le_bytes()
 }
 
-/// The filter of these bytes.
+/// Reads a filter.
 fn filter_of(data: &[u8]) -> Outcome<Box<Filter>> {
     let damaged = |what: &str| Failure::corrupt(format!("these bytes are no filter: {what}"));
     let early = || damaged("they end early");
@@ -103,7 +103,7 @@ native! {
 }
 
 native! {
-    /// Adds a list of keys, which go on in ascending order.
+    /// Adds a list of keys, which continue in ascending order.
     "filterAdd" fn filter_add(env, of: Handle<Builder>, keys: jbyteArray, len: jint) -> () {
         let (mut of, mut room) = (of, Room::new());
         let keys = cut(env.bytes(&mut room, keys, len)?)?;
@@ -191,8 +191,9 @@ native! {
         if to.is_some_and(|to| to <= from) {
             return Ok(false);
         }
-        // The last key before one that ends with a zero is that without the zero. Else the filter
-        // is asked for one key more than there is in the range.
+        // `KeyRange` includes its last key. If `to` ends with a zero byte, the key before it is
+        // `to` without that byte. Otherwise `to` itself takes part: one key more than the range
+        // has.
         let last = to.map(|to| to.strip_suffix(&[0]).unwrap_or(to));
         let filter = &of.get()?.filter;
         Ok(KeyRange::new(from, last).is_none_or(|range| filter.may_overlap(&range)))

@@ -1,8 +1,8 @@
-//! Bulk loads: rows that Java gives, a piece at a time.
+//! Bulk loads: Java passes rows, a piece at a time.
 //! ```text
 //! store <-- one row after the other <-- Pieces <-- byte[] next() of dev.trommel.RowFeeder
 //! ```
-//! Invariant: if Java throws, nothing is written, and its exception goes on.
+//! Invariant: if Java throws, nothing is written, and the caller gets that exception.
 
 use jni_sys::{jbyteArray, jint, jlong, jobject};
 use trommel::Batch;
@@ -16,7 +16,7 @@ use crate::sorted::Sorted;
 
 type Row = (Vec<u8>, Vec<u8>);
 
-/// Rows of Java, many at once.
+/// Rows that Java passes, many at once.
 struct Pieces {
     env: Env,
     feeder: jobject,
@@ -55,7 +55,7 @@ impl Iterator for Pieces {
 }
 
 native! {
-    /// How many rows were written.
+    /// Returns how many rows were written.
     "ingest" fn ingest(env, of: Handle<Reader>, feeder: jobject) -> jlong {
         if feeder.is_null() {
             return Err(Failure::argument("the feeder is null"));
@@ -66,7 +66,7 @@ native! {
 }
 
 native! {
-    /// Of a batch of puts and deletes in any order. How many keys were put.
+    /// Ingests a batch of puts and deletes in any order. Returns how many keys were put.
     "ingestBatch" fn ingest_batch(
         env,
         of: Handle<Reader>,
@@ -77,7 +77,8 @@ native! {
         let (reader, writes) = (of.get()?, env.bytes(&mut room, writes, len)?);
         let (keyspace, sorted) = (reader.keyspace()?, Sorted::of(writes)?);
         if !sorted.deletes.is_empty() {
-            // In front: a crash may then leave keys without a value, but never with an older one.
+            // Deletes go first: a crash may leave keys without a value, but never with an older
+            // one.
             let mut batch = Batch::new();
             batch.to(keyspace);
             for key in &sorted.deletes {

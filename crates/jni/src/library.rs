@@ -1,12 +1,12 @@
-//! Which library this is; and what a whole process needs once.
+//! The version of this library, and what a process sets up once.
 //!
-//! Invariant: every kind of guard is known before a name of one is read.
+//! Invariant: every kind of guard is registered before a name of one is parsed.
 
 use std::sync::Once;
 
 use jni_sys::jbyteArray;
 
-/// Makes the guards of `trommel-guards` known by their names.
+/// Registers the guards of `trommel-guards` under their names.
 pub(crate) fn know_guards() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| trommel_guards::register().expect("nobody else has these names"));
@@ -19,7 +19,7 @@ native! {
 }
 
 native! {
-    /// For tests: a call in which the library panics.
+    /// For tests: a call that panics.
     "panic" fn panic(_env) -> () {
         assert!(std::hint::black_box(false), "forced by a test");
         Ok(())

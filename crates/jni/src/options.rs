@@ -1,8 +1,8 @@
 //! Options by name and text.
 //! ```text
-//! list   preset, or nothing | name | text | name | text | ...
+//! list   preset, or an empty text | name | text | name | text | ...
 //! ```
-//! Invariant: each value goes through its text, which the store reads.
+//! Invariant: each value is passed as its text, which the store parses.
 
 use jni_sys::{jbyteArray, jint};
 use trommel::{KeyspaceOptions, Options};
@@ -11,7 +11,7 @@ use crate::bytes::{Cutter, Room, texts};
 use crate::error::Outcome;
 use crate::library::know_guards;
 
-/// What is set, in its order.
+/// The options of a list, in its order.
 struct Given<'b> {
     base: Options,
     set: Vec<(&'b str, &'b str)>,
@@ -30,14 +30,14 @@ impl<'b> Given<'b> {
     }
 }
 
-/// The options of a store.
+/// Parses the options of a store.
 pub(crate) fn store_options(list: &[u8]) -> Outcome<Options> {
     let Given { mut base, set } = Given::of(list)?;
     set.into_iter().try_for_each(|(name, text)| base.set(name, text))?;
     Ok(base)
 }
 
-/// The options of a key space: what is of the whole store is an error.
+/// Parses the options of a key space. An option of the whole store is an error.
 pub(crate) fn keyspace_options(list: &[u8]) -> Outcome<KeyspaceOptions> {
     if list.is_empty() {
         return Ok(KeyspaceOptions::new());
@@ -49,7 +49,7 @@ pub(crate) fn keyspace_options(list: &[u8]) -> Outcome<KeyspaceOptions> {
 }
 
 native! {
-    /// An error, if the list is none of options.
+    /// Throws an exception if the list is malformed or an option is refused.
     "checkOptions" fn check_options(env, list: jbyteArray, len: jint) -> () {
         know_guards();
         let mut room = Room::new();
@@ -59,7 +59,7 @@ native! {
 }
 
 native! {
-    /// The text of an option, as it is set or usually is.
+    /// Returns the text of an option: the value set in the list, or the default.
     "optionText" fn option_text(
         env,
         list: jbyteArray,
@@ -76,7 +76,8 @@ native! {
 }
 
 native! {
-    /// Of each option: name, kind, limits, usual text, help, whether a key space may have its own.
+    /// Lists the options: name, kind, limits, default, help, and whether a key space may set its
+    /// own.
     "listOptions" fn list_options(env) -> jbyteArray {
         know_guards();
         let of_keyspaces: Vec<&str> = KeyspaceOptions::list().map(|option| option.name).collect();

@@ -1,10 +1,11 @@
-//! What is read: a key space now, a snapshot of one, a transaction in one.
+//! What can be read: a key space as it is now, a snapshot of one, or a transaction in one.
 //! ```text
 //! Store, Keyspace --.
 //! Snapshot ---------+--> Reader { source, db }      one handle each, and the same calls for all
 //! Transaction ------'
 //! ```
-//! Invariant: after its end a snapshot or a transaction gives an error, whatever threads do.
+//! Invariant: reads of a snapshot or a transaction that has ended are errors, even with threads at
+//! work.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -18,12 +19,12 @@ use crate::error::{Failure, Outcome};
 use crate::store::Opening;
 use crate::transaction::Open;
 
-/// The longest value that a `byte[]` is sure to have room for, beside others.
+/// The longest value for which a `byte[]` is sure to have room, other data included.
 const ARRAY_MAX: usize = i32::MAX as usize - 64;
-/// As a length: the key has no value.
+/// The length of a missing value.
 const ABSENT: jint = -1;
 
-/// What is read, and what it belongs to.
+/// A source of reads, and the store that it belongs to.
 pub(crate) struct Reader {
     pub(crate) source: Source,
     pub(crate) db: Db,
@@ -32,18 +33,18 @@ pub(crate) struct Reader {
 
 pub(crate) enum Source {
     Keyspace(Keyspace),
-    /// None: it was closed.
+    /// None: the snapshot was closed.
     Snapshot(RwLock<Option<Snapshot>>),
     Transaction(Arc<Open>, Keyspace),
 }
 
 impl Reader {
-    /// Another one of the same store.
+    /// Makes a reader of another source of the same store.
     pub(crate) fn beside(&self, source: Source) -> Box<Reader> {
         Box::new(Reader { source, db: self.db.clone(), opening: self.opening })
     }
 
-    /// The key space that is written and read as it is now.
+    /// Returns the key space itself. Snapshots and transactions are an error.
     pub(crate) fn keyspace(&self) -> Outcome<&Keyspace> {
         match &self.source {
             Source::Keyspace(keyspace) => Ok(keyspace),
@@ -51,7 +52,7 @@ impl Reader {
         }
     }
 
-    /// The same, for who works on this opening of a store.
+    /// Like [`Reader::keyspace`], for a caller that works on this opening of a store.
     pub(crate) fn keyspace_of(&self, opening: Opening) -> Outcome<&Keyspace> {
         match self.opening == opening {
             true => self.keyspace(),
@@ -81,20 +82,20 @@ impl Reader {
         }
     }
 
-    /// False: no row is there. It costs less than a scan that finds none.
+    /// False proves that no row lies in the range. It costs less than a scan that finds none.
     pub(crate) fn may_contain(&self, bounds: KeyBounds) -> Outcome<bool> {
         match &self.source {
             Source::Keyspace(keyspace) => Ok(keyspace.may_contain_range(bounds)?),
             Source::Snapshot(place) => {
                 in_snapshot(place, |snapshot| Ok(snapshot.may_contain_range(bounds)?))
             }
-            // It has writes of its own, of which no filter knows.
+            // A transaction has writes of its own, which no filter knows.
             Source::Transaction(..) => Ok(true),
         }
     }
 }
 
-/// Reads a snapshot that was not closed.
+/// Reads a snapshot. A closed one is an error.
 pub(crate) fn in_snapshot<T>(
     place: &RwLock<Option<Snapshot>>,
     read: impl FnOnce(&Snapshot) -> Outcome<T>,
@@ -103,7 +104,7 @@ pub(crate) fn in_snapshot<T>(
     read(snapshot.as_ref().ok_or_else(|| Failure::closed("snapshot"))?)
 }
 
-/// The keys from one on and before another.
+/// The keys from `from` on and before `to`.
 pub(crate) fn bounds(from: Option<&[u8]>, to: Option<&[u8]>) -> KeyBounds {
     match to {
         Some(to) => KeyBounds::from(from.unwrap_or_default()..to),
@@ -127,7 +128,7 @@ native! {
 }
 
 native! {
-    /// From and to direct buffers. Gives the value's length, and copies it if there is room.
+    /// Reads between direct buffers. Returns the value's length, and copies the value if it fits.
     "getDirect" fn get_direct(
         env,
         of: Handle<Reader>,
@@ -146,7 +147,7 @@ native! {
 }
 
 native! {
-    /// As above, with a key in an array.
+    /// Like `getDirect`, with the key in an array.
     "getInto" fn get_into(
         env,
         of: Handle<Reader>,
@@ -172,7 +173,7 @@ fn copy_to(env: Env, found: &[u8], value: jobject, at: jint, room: jint) -> Outc
 }
 
 native! {
-    /// A list of keys becomes a list of values.
+    /// Reads a list of keys. Returns a list of values.
     "getMany" fn get_many(env, of: Handle<Reader>, keys: jbyteArray, len: jint) -> jbyteArray {
         let mut room = Room::new();
         let keys = cut(env.bytes(&mut room, keys, len)?)?;
@@ -216,7 +217,7 @@ native! {
 }
 
 native! {
-    /// Three numbers of 8 bytes: at least, about, at most.
+    /// Returns three numbers of 8 bytes: the least, the estimated and the greatest count.
     "approximateCount" fn approximate_count(
         env,
         of: Handle<Reader>,
@@ -243,7 +244,7 @@ native! {
 }
 
 native! {
-    /// The number of the last write that it sees.
+    /// Returns the sequence number of the last write that the reader sees.
     "sequence" fn sequence(_env, of: Handle<Reader>) -> jlong {
         let reader = of.get()?;
         let number = match &reader.source {
@@ -258,7 +259,7 @@ native! {
 native! {
     "snapshot" fn snapshot(_env, of: Handle<Reader>) -> Box<Reader> {
         let reader = of.get()?;
-        // It gives no error of its own; a store that is closed has one.
+        // Taking a snapshot never fails, so this read finds out whether the store is closed.
         reader.db.get(b"")?;
         let snapshot = reader.db.snapshot().of(reader.keyspace()?);
         Ok(reader.beside(Source::Snapshot(RwLock::new(Some(snapshot)))))
@@ -266,7 +267,7 @@ native! {
 }
 
 native! {
-    /// The same moment of another key space.
+    /// Returns a snapshot of another key space at the same sequence number.
     "snapshotOf" fn snapshot_of(
         _env,
         of: Handle<Reader>,

@@ -1,12 +1,13 @@
 //! Rows of a range, a piece at a time.
 //! ```text
-//! begin --> nothing: the range is empty, and nothing was made
-//!       --> handle: 8 bytes | rows         the handle is 0 if these were all
-//! next  --> rows                            none: that was all, and the scan is gone
+//! begin --> null: the range is empty, and there is no handle
+//!       --> handle: 8 bytes | rows         the handle is 0 if these were all rows
+//! next  --> rows                           no rows: the scan has ended
 //! ```
-//! A transaction's rows are a scan for each piece, which notes what it has gone over.
+//! In a transaction, each piece is a scan of its own. The transaction notes the range that it went
+//! over.
 //!
-//! Invariant: rows before an error come before it. After an error there are no more.
+//! Invariant: rows that precede an error are given before it. No rows follow an error.
 
 use std::ops::Bound;
 use std::ptr::null_mut;
@@ -21,12 +22,12 @@ use crate::error::{Failure, Outcome};
 use crate::reader::{Reader, Source, bounds, in_snapshot};
 use crate::transaction::Open;
 
-/// Bytes of a handle before the rows of a first piece.
+/// Bytes of the handle in front of the rows of the first piece.
 const HANDLE_BYTES: usize = 8;
-/// Bytes of a piece of few rows.
+/// Initial capacity in bytes of the first piece.
 const SHORT_PIECE: usize = 512;
 
-/// How much a piece has at most; but one row at least.
+/// When a piece is full. It has one row at least.
 #[derive(Clone, Copy)]
 struct Limits {
     rows: usize,
@@ -44,14 +45,14 @@ impl Limits {
     }
 }
 
-/// Rows that are to come.
+/// The rows that are still to come.
 pub(crate) struct Rows {
-    /// None: that was all.
+    /// None: the scan has ended.
     source: Option<RowSource>,
     is_reverse: bool,
-    /// What comes behind the rows that were given.
+    /// An error that is due after the rows that were given.
     failed: Option<Failure>,
-    /// Memory for the next piece.
+    /// Memory that the next piece reuses.
     piece: Vec<u8>,
 }
 
@@ -76,7 +77,7 @@ impl Rows {
         Ok(Rows { source: Some(source), is_reverse, failed: None, piece: Vec::new() })
     }
 
-    /// Appends the next piece. An error comes with no rows; one behind rows, the next time.
+    /// Appends the next piece. An error after some rows is kept for the next call.
     fn fill(&mut self, piece: &mut Vec<u8>, limits: Limits) -> Outcome<()> {
         if let Some(failure) = self.failed.take() {
             return Err(failure);
@@ -114,7 +115,7 @@ impl Rows {
     }
 }
 
-/// True: the scan has ended.
+/// Appends rows of a scan. True: the scan has ended.
 fn fill_from_scan(
     scan: &mut Scan,
     is_reverse: bool,
@@ -132,7 +133,7 @@ fn fill_from_scan(
     Ok(false)
 }
 
-/// Rows of a transaction, and whether they are the last ones.
+/// Reads rows of a transaction. True: they are the last ones.
 fn read_ahead(
     open: &Open,
     keyspace: &Keyspace,
@@ -153,7 +154,7 @@ fn read_ahead(
     })
 }
 
-/// What is left of a range behind a row, in the direction of the scan.
+/// The rest of a range after a row, in the direction of the scan.
 fn behind(bounds: &KeyBounds, last: &[u8], is_reverse: bool) -> KeyBounds {
     match is_reverse {
         true => KeyBounds::from((Bound::Included(bounds.start()), Bound::Excluded(last))),
@@ -180,7 +181,7 @@ native! {
         let from = env.some_bytes(&mut from_room, from, from_len)?;
         let to = env.some_bytes(&mut to_room, to, to_len)?;
         let reader = of.get()?;
-        // Most short ranges are empty, and the filter knows it: then there is nothing to set up.
+        // Most short ranges are empty, and the filter proves it. Then there is nothing to set up.
         if to.is_some() && !reader.may_contain(bounds(from, to))? {
             return Ok(null_mut());
         }

@@ -1,16 +1,16 @@
 //! The last write of each key of a batch, in the order of keys.
 //! ```text
-//! batch    b=1  a=2  delete c  b=3        as `batch.rs` has it; puts and deletes alone
+//! batch    b=1  a=2  delete c  b=3        encoded as in `batch.rs`; only puts and deletes
 //! sorted   a=2  b=3  delete c
-//! order    8 bytes behind what all keys begin with | place in the batch
+//! order    8 bytes of the key behind the prefix that all keys share | index in the batch
 //! ```
-//! Invariant: keys ascend, each of them is there once, with what was written last.
+//! Invariant: keys ascend, and each occurs once, with its last write.
 
 use crate::batch::{DELETE, INTO_KEYSPACE, PUT};
 use crate::bytes::Cutter;
 use crate::error::{Failure, Outcome};
 
-/// A key, and its value; None: it is deleted.
+/// A key and its value. None: a deletion.
 type Write<'b> = (&'b [u8], Option<&'b [u8]>);
 
 /// The last write of each key, sorted.
@@ -20,7 +20,7 @@ pub(crate) struct Sorted<'b> {
 }
 
 impl<'b> Sorted<'b> {
-    /// Of the writes of a buffer. That they go into a key space may be said once, in front.
+    /// Sorts the writes of a buffer. The first one may direct them into a key space; it is skipped.
     pub(crate) fn of(bytes: &'b [u8]) -> Outcome<Sorted<'b>> {
         let writes = writes(bytes)?;
         let mut sorted = Sorted { puts: Vec::with_capacity(writes.len()), deletes: Vec::new() };
@@ -56,7 +56,7 @@ fn writes(bytes: &[u8]) -> Outcome<Vec<Write<'_>>> {
     Ok(writes)
 }
 
-/// Places of the writes by their keys. Of one key the last write comes first.
+/// Indexes of the writes, by key. Of several writes of a key the last comes first.
 fn order(writes: &[Write<'_>]) -> Outcome<impl Iterator<Item = u32>> {
     let count = u32::try_from(writes.len());
     let count = count.map_err(|_| Failure::argument("batch: it has more than 4 billion writes"))?;
@@ -71,7 +71,7 @@ fn order(writes: &[Write<'_>]) -> Outcome<impl Iterator<Item = u32>> {
     Ok(order.into_iter().map(|(_, place)| place))
 }
 
-/// How many bytes all keys begin with alike.
+/// The length of the prefix that all keys share.
 fn common_prefix(writes: &[Write<'_>]) -> usize {
     let Some((first, _)) = writes.first() else { return 0 };
     writes.iter().fold(first.len(), |common, (key, _)| {
@@ -80,7 +80,7 @@ fn common_prefix(writes: &[Write<'_>]) -> usize {
     })
 }
 
-/// Bytes of a key from a place on, so that a greater number is of a greater key.
+/// Bytes of a key from `from` on, as a number: a greater number means a greater key.
 fn head(key: &[u8], from: usize) -> u64 {
     let rest = &key[from..];
     let mut head = [0; size_of::<u64>()];

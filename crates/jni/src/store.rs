@@ -1,6 +1,6 @@
-//! Stores and key spaces: opening, closing, and what is done to a store as a whole.
+//! Stores and key spaces: opening, closing, and operations on a whole store.
 //!
-//! Invariant: every handle of a store knows which opening of it it is of.
+//! Invariant: every handle of a store knows the opening of the store that it belongs to.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,19 +17,19 @@ use crate::library::know_guards;
 use crate::options::{keyspace_options, store_options};
 use crate::reader::{Reader, Source};
 
-/// An opening of a store.
+/// Identifies one opening of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening(u64);
 
 impl Opening {
-    /// One that no other is.
+    /// Returns an identity that no other opening has.
     fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Opening(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// A text that Java has made bytes of.
+/// Reads a text that Java has encoded.
 pub(crate) fn text(env: Env, room: &mut Room, array: jbyteArray, len: jint) -> Outcome<&str> {
     let bytes = env.bytes(room, array, len)?;
     std::str::from_utf8(bytes).map_err(|_| Failure::argument("a text is not in UTF-8"))
@@ -60,7 +60,7 @@ native! {
 }
 
 native! {
-    /// Makes it if it is not there.
+    /// Opens a key space, and creates it if it does not exist.
     "keyspace" fn keyspace(
         env,
         of: Handle<Reader>,
@@ -136,7 +136,7 @@ native! {
 }
 
 native! {
-    /// Of the whole store, or of a key space.
+    /// Flushes the whole store or a key space.
     "flush" fn flush(_env, of: Handle<Reader>, is_whole: jboolean) -> () {
         let reader = of.get()?;
         if is_whole { reader.db.flush()? } else { reader.keyspace()?.flush()? }
@@ -171,7 +171,7 @@ native! {
 }
 
 native! {
-    /// Tables, entries, bytes; then each damage.
+    /// Returns the numbers of tables, entries and bytes, then each damage found.
     "verify" fn verify(env, of: Handle<Reader>) -> jbyteArray {
         let report = of.get()?.db.verify()?;
         let numbers = [report.tables, report.entries, report.bytes];
@@ -181,14 +181,16 @@ native! {
 }
 
 native! {
-    /// What stops background work, or nothing; then each number's name, label and text.
+    /// Returns what stopped background work, or an empty text, then name, label and text of each
+    /// metric.
     "stats" fn stats(env, of: Handle<Reader>) -> jbyteArray {
         let stats = of.get()?.keyspace()?.stats()?;
         let failure = stats.failure.as_ref().map(ToString::to_string).unwrap_or_default();
         let mut all = vec![failure];
         for Metric { name, label, value, .. } in stats.metrics() {
             let label = label.map_or_else(String::new, |(_, label)| label.to_string());
-            // A real number has a point, or it is no number.
+            // A real number has a point, or is NaN or infinite, so Java can tell it from a whole
+            // one.
             let value = match value {
                 MetricValue::Whole(value) => value.to_string(),
                 MetricValue::Real(value) => format!("{value:?}"),

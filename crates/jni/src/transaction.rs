@@ -1,10 +1,11 @@
-//! Transactions: reads of one moment and writes on top, committed together or not at all.
+//! Transactions: reads at one sequence number, and writes on top, committed together or not at all.
 //! ```text
 //! begin --> Some(transaction) -- commit, roll back --> None: an error from then on
-//!               ^ calls under way hold it: no commit meanwhile; a rolling back ends it with them
+//!               ^ calls under way share it: a commit fails meanwhile;
+//!                 after a rollback it ends with the last of them
 //! ```
-//! Invariant: a transaction is committed only when nobody else uses it, so that all that was read
-//! is known.
+//! Invariant: a transaction is committed only when no other call uses it, so that all its reads are
+//! known.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,14 +18,14 @@ use crate::bytes::Room;
 use crate::error::{Failure, Outcome};
 use crate::reader::{Reader, Source};
 
-/// A transaction that goes on, or has ended.
+/// A transaction that is open or has ended.
 pub(crate) struct Open {
     slot: Mutex<Option<Arc<Transaction>>>,
-    /// Which one it is.
+    /// Identifies the transaction.
     number: u64,
 }
 
-/// A place to which a transaction's writes can go back.
+/// A savepoint, and the transaction that it belongs to.
 pub(crate) struct Place {
     savepoint: Savepoint,
     of: u64,
@@ -45,7 +46,7 @@ impl Open {
         self.slot().clone().ok_or_else(|| Failure::closed("transaction"))
     }
 
-    /// Works in a key space.
+    /// Does work in a key space of the transaction.
     pub(crate) fn within<T>(
         &self,
         keyspace: &Keyspace,
@@ -55,7 +56,8 @@ impl Open {
         Ok(work(transaction.of(keyspace))?)
     }
 
-    /// Takes it out, for its commit. It stays if somebody else uses it.
+    /// Takes the transaction out, for its commit. It stays, with an error, while another call uses
+    /// it.
     fn take(&self) -> Outcome<Transaction> {
         let mut slot = self.slot();
         let transaction = slot.take().ok_or_else(|| Failure::closed("transaction"))?;
@@ -82,7 +84,7 @@ native! {
         is_serializable: jboolean,
     ) -> Box<Reader> {
         let reader = of.get()?;
-        // It gives no error of its own; a store that is closed has one.
+        // Beginning a transaction never fails, so this read finds out whether the store is closed.
         reader.db.get(b"")?;
         let isolation =
             if is_serializable { Isolation::Serializable } else { Isolation::Snapshot };
@@ -92,7 +94,7 @@ native! {
 }
 
 native! {
-    /// The transaction, in another key space.
+    /// Returns the same transaction in another key space.
     "transactionOf" fn transaction_of(
         _env,
         of: Handle<Reader>,

@@ -1,6 +1,7 @@
-//! Writes of single keys, and keys that are read and written in one step.
+//! Writes of single keys, and reads and writes of a key in one step.
 //!
-//! Invariant: a transaction's writes go to the transaction, a key space's into the store.
+//! Invariant: writes of a transaction's handle go to the transaction, those of a key space's handle
+//! to the store.
 
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ native! {
 }
 
 native! {
-    /// For so many nanoseconds.
+    /// Puts a value that expires after this many seconds and nanoseconds.
     "putFor" fn put_for(
         env,
         of: Handle<Reader>,
@@ -105,7 +106,7 @@ native! {
         let (mut from_room, mut to_room) = (Room::new(), Room::new());
         let from = env.bytes(&mut from_room, from, from_len)?;
         let to = env.bytes(&mut to_room, to, to_len)?;
-        // A transaction would tell it at its commit alone.
+        // A transaction would report this error only at its commit.
         if from > to {
             return Err(Error::InvertedRange { from: from.to_vec(), to: to.to_vec() }.into());
         }
@@ -130,7 +131,7 @@ native! {
 }
 
 native! {
-    /// What was there, or null.
+    /// Returns the value that the key had, or null.
     "putIfAbsent" fn put_if_absent(
         env,
         of: Handle<Reader>,
@@ -148,7 +149,7 @@ native! {
 }
 
 native! {
-    /// Whether it was swapped.
+    /// Returns whether the value was swapped.
     "compareAndSwap" fn compare_and_swap(
         env,
         of: Handle<Reader>,

@@ -1,18 +1,18 @@
-//! What can go wrong while measuring.
+//! The errors of measurements.
 
 use std::path::PathBuf;
 
-/// The result of everything that measures.
+/// The result of every fallible function of this crate.
 pub type Result<T> = std::result::Result<T, LabError>;
 
-/// What went wrong, told apart by what the caller can do.
+/// What went wrong, by what the caller can do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LabError {
     /// The store that is measured failed.
     #[error(transparent)]
     Store(#[from] trommel::Error),
-    /// A file of keys cannot be used. Give another one.
+    /// A file of keys is unusable. Give another one.
     #[error("{path}: {problem}", path = path.display())]
     KeyFile {
         /// The file.
@@ -31,10 +31,10 @@ pub enum LabError {
         /// What is wrong with it.
         problem: String,
     },
-    /// What was asked for cannot be measured. Ask for something else.
+    /// The plan asks for something that cannot be measured. Change the plan.
     #[error("{0}")]
     Plan(String),
-    /// A process that writes until it is killed has found an error, or its listener is gone.
+    /// A process that writes until it is killed found an error, or its listener is gone.
     #[error("{0}")]
     Victim(String),
 }

@@ -1,8 +1,8 @@
-//! The middle one of some numbers: a noisy machine moves it less than their mean.
+//! The median: a noisy machine moves it less than the mean.
 //!
-//! Invariant: it is one of the numbers.
+//! Invariant: the result is one of the numbers. Of an even count it is the upper of the middle two.
 
-/// The middle one. Requires: there is one.
+/// Returns the median; sorts `numbers`. Requires: `numbers` is not empty.
 pub(crate) fn median(numbers: &mut [f64]) -> f64 {
     assert!(!numbers.is_empty(), "nothing has no median");
     numbers.sort_unstable_by(f64::total_cmp);

@@ -1,10 +1,10 @@
-//! The task of a process that has other engines.
+//! A task for the process that is linked with other engines (`crates/peers`).
 //! ```text
 //! {"task": "compare", ...}, "ycsb", "transactions", ...  --> standard input
 //!                           standard output         --> an array of reports
 //! {"task": "export", ...}   standard output         --> a native stream of entries
 //! ```
-//! Invariant: a task is a whole plan: the process needs nothing else.
+//! Invariant: a task is a complete plan; the process needs no other input.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::compare::{ComparePlan, CompressionPlan, ValuesPlan};
 use crate::transactions::TransactionsPlan;
 use crate::ycsb::YcsbPlan;
 
-/// A plan of one of the commands that need another engine.
+/// The plan of a command that needs another engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "lowercase")]
 pub enum PeerTask {
@@ -28,7 +28,7 @@ pub enum PeerTask {
     Compression(CompressionPlan),
     /// `bench values`.
     Values(ValuesPlan),
-    /// `import`: the entries of a RocksDB or LevelDB folder.
+    /// `import`: exports the entries of a RocksDB or LevelDB folder.
     Export {
         /// The folder.
         folder: PathBuf,

@@ -1,18 +1,18 @@
-//! What listens to long work.
+//! The listener that long measurements report to.
 
 use trommel::Db;
 
-/// Hears what a measurement is doing. The laboratory never prints.
+/// Receives the progress of a measurement, since the library itself never prints.
 pub trait Progress {
-    /// A new stage of the work begins, of so many steps.
+    /// Begins a new stage of `steps` steps.
     fn stage(&mut self, name: &str, steps: u64);
-    /// So many more steps of the stage are done.
+    /// Reports that `steps` more steps of the stage are done.
     fn advance(&mut self, steps: u64);
-    /// Shows the store that is being worked on, now and then, to a listener that watches it.
+    /// Lends the store that is being worked on, now and then, to a listener that draws it.
     fn look(&mut self, _db: &Db) {}
 }
 
-/// Drops what it is told.
+/// Ignores all progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

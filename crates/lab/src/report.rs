@@ -1,4 +1,4 @@
-//! Results as plain data. The field names are an interface: they never change.
+//! The results of benchmarks as plain data. Field names are an interface: they never change.
 
 use serde::Serialize;
 
@@ -11,42 +11,43 @@ pub struct ReadReport {
     pub keys: u64,
     /// How many sorted runs the tree has.
     pub runs: u64,
-    /// How many runs the plan foresees. The tree differs only if the store merges in another way.
+    /// How many runs the plan foresees. It differs from `runs` only if the store merges in another
+    /// way.
     pub runs_planned: u64,
     /// The runs of each level, newest level first.
     pub levels: Vec<LevelRuns>,
     /// Entries of the smallest run.
     pub smallest_run_keys: u64,
     /// The guard's memory in bits per entry of the tree, everything included. Without deletions
-    /// that is per key.
+    /// this is bits per key.
     pub guard_bits_per_key: f64,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
-    /// Bits per key that the guard was told so that it takes what was asked for, if that was
-    /// searched.
+    /// The setting of bits per key with which the guard takes the memory that was asked for, if
+    /// such a setting was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_setting: Option<f64>,
-    /// No setting takes what was asked for, within 3 %.
+    /// True if no setting takes the memory that was asked for, within 3 %.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unfit: bool,
-    /// Whether runs share the memory as Monkey divides it.
+    /// Whether runs share the guard's memory as Monkey divides it.
     pub monkey: bool,
     /// Bytes of all tables.
     pub data_bytes: u64,
-    /// Memory for blocks, if it was limited.
+    /// Capacity of the block cache, if it was limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_cache_bytes: Option<u64>,
-    /// Whether tables went past the operating system's cache.
+    /// Whether tables bypass the operating system's cache.
     pub direct: bool,
     /// The most memory that one rebuild of the guard took, in bytes.
     pub guard_rebuild_peak_bytes: u64,
     /// Where the keys come from.
     pub dist: String,
-    /// What they look like.
+    /// Lengths and shared prefixes of the keys.
     pub key_shape: KeysReport,
     /// The seed of keys and queries.
     pub seed: u64,
-    /// How many neighbouring keys a range takes in.
+    /// How many neighbouring keys a range spans.
     pub range_width: u64,
     /// How gets are spread over the keys.
     pub skew: String,
@@ -54,74 +55,73 @@ pub struct ReadReport {
     pub threads: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u64,
-    /// When runs merge.
+    /// The merge policy.
     pub policy: &'static str,
     /// How loading went.
     pub load: LoadReport,
-    /// Stored keys that the store did not find, and every other wrong answer. Must be 0.
+    /// Wrong answers, among them stored keys that the store did not find. Must be 0.
     pub false_negatives: u64,
-    /// A key that is not stored.
+    /// Gets of keys that are not stored.
     #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub point_miss: KindReport,
-    /// A stored key.
+    /// Gets of stored keys.
     #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub point_hit: KindReport,
-    /// A stored key, or one that is not: half of the gets miss.
+    /// Gets of which half miss.
     #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub point_half: KindReport,
-    /// A range without a stored key: the closed range is asked for its first key.
+    /// Closed ranges without a stored key; each asks for the first key.
     #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub empty_range: KindReport,
-    /// A range around a stored key: the closed range is asked for its first key.
+    /// Closed ranges around a stored key; each asks for the first key.
     #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub range_hit: KindReport,
-    /// The first key from a key on.
+    /// Seeks: the first key at or after a key.
     #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub seek: KindReport,
-    /// The first key from a key on, and the fifty behind it.
+    /// Seeks, each followed by fifty more keys.
     #[serde(skip_serializing_if = "KindReport::is_nothing")]
     pub seek_next_50: KindReport,
-    /// How many keys a range of about a thousand has.
+    /// Estimates of the number of keys in ranges of about a thousand keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<CountReport>,
-    /// Questions in batches, beside single ones in turns with them: `multi_get`,
-    /// `multi_may_contain`.
+    /// Questions in batches (`multi_get`, `multi_may_contain`), in turns with the same ones alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multi_get: Option<ManyReport>,
-    /// Scans of everything, if that was asked for.
+    /// Full scans, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_scan: Option<FullScanReport>,
-    /// Gets by the level of their key, if that was asked for.
+    /// Gets by the level of their key, if asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_level: Vec<LevelCost>,
-    /// How often each table is asked, if that was requested. The questions are the first that was
-    /// measured of `point_half`, `point_hit` and `point_miss`.
+    /// How often each table is asked, if that was asked for. The questions are those of the first
+    /// of `point_half`, `point_hit` and `point_miss` that was measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_table: Vec<TableAsks>,
-    /// Stored keys through a queue, if that was asked for.
+    /// Gets of stored keys through a queue, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipelined: Option<PipelinedReport>,
-    /// Misses and empty ranges begin at most so far behind a stored key, if that was asked for.
+    /// The largest distance of misses and empty ranges behind a stored key, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlated: Option<u64>,
-    /// What was deleted, if that was asked for.
+    /// The deleted keys, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted: Option<DeletedReport>,
-    /// What keys of another law in newer runs do, if that was asked for.
+    /// The effect of keys of another distribution in newer runs, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<ShiftReport>,
-    /// Closed seeks of each share that was to find nothing.
+    /// Closed seeks, for each share of seeks that should find nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub closed_seek: Vec<ClosedSeekReport>,
-    /// What else no stored key answers.
+    /// Further kinds of questions that no stored key answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedKindReport>,
 }
 
 impl ReadReport {
-    /// The kinds that were asked, by name, in the order of the fields.
+    /// Returns the kinds that were asked, with their names, in the order of the fields.
     pub fn kinds(&self) -> Vec<(&'static str, &KindReport)> {
         let all = [
             ("point_miss", &self.point_miss),
@@ -136,29 +136,29 @@ impl ReadReport {
     }
 }
 
-/// What scans cost that read everything.
+/// The cost of full scans.
 #[derive(Clone, Debug, Serialize)]
 pub struct FullScanReport {
-    /// Entries of a scan.
+    /// Entries of one scan.
     pub entries: u64,
     /// Time per entry, from the first key to the last: the median of the rounds.
     pub ns_per_entry: f64,
-    /// The same from the last key to the first.
+    /// The same, from the last key to the first.
     pub backward_ns_per_entry: f64,
 }
 
-/// Which keys were deleted after they were written. Misses and empty ranges are where they were.
+/// The keys that were deleted after they were written. Misses and empty ranges lie where they were.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeletedReport {
-    /// How many; they are none of `keys`.
+    /// Deleted keys; `ReadReport::keys` does not count them.
     pub keys: u64,
-    /// In so many stretches of neighbours.
+    /// Stretches of neighbouring keys that were deleted.
     pub stretches: u64,
-    /// One after the other (`key`), or a range for each stretch (`range`).
+    /// How they were deleted: one by one (`key`), or one range deletion for each stretch (`range`).
     pub by: String,
 }
 
-/// What keys of another law in newer runs do.
+/// The effect of keys of another distribution in newer runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct ShiftReport {
     /// Where the keys of newer runs come from.
@@ -167,61 +167,62 @@ pub struct ShiftReport {
     pub base_keys: u64,
     /// Keys of newer runs.
     pub new_keys: u64,
-    /// Time that went into the guard until the last level was there, per key of it.
+    /// Nanoseconds spent on the guard until the last level was complete, per key of that level.
     pub guard_ns_per_base_key: f64,
-    /// Time that went into the guard from then on, per key of newer runs.
+    /// Nanoseconds spent on the guard after that, per key of newer runs.
     pub guard_ns_per_insert: f64,
-    /// The same of each load.
+    /// `guard_ns_per_insert` of each load.
     pub guard_ns_per_insert_rounds: Vec<f64>,
-    /// When the last level alone was there.
+    /// Rates when only the last level was there.
     pub before: ShiftRates,
-    /// When all was loaded: the same questions.
+    /// Rates of the same questions after everything was loaded.
     pub after: ShiftRates,
 }
 
-/// Runs searched needlessly per question.
+/// Needless run searches per question.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ShiftRates {
-    /// A key that is not stored. The share of questions like newer keys is the share of newer keys.
+    /// Keys that are not stored. As many of them are like newer keys as newer keys are among all
+    /// keys.
     pub point_miss: f64,
-    /// A range without a stored key, drawn in the same way.
+    /// Ranges without a stored key, drawn in the same way.
     pub empty_range: f64,
 }
 
-/// What closed seeks cost of which some share finds nothing.
+/// The cost of closed seeks of which a given share finds nothing.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClosedSeekReport {
-    /// The share that was to find nothing, in percent.
+    /// The intended share of seeks that find nothing, in percent.
     pub empty_percent: f64,
-    /// The share of these questions that finds nothing.
+    /// The actual share of these seeks that find nothing.
     pub empty_share: f64,
-    /// How many neighbouring numbers a range takes in: of the keys' first eight bytes.
+    /// The width of a range, counted in numbers of the keys' first eight bytes.
     pub range_width: u64,
-    /// What one costs.
+    /// The cost of one question.
     #[serde(flatten)]
     pub cost: KindReport,
 }
 
-/// What questions of one kind cost that no stored key answers.
+/// The cost of one kind of question that no stored key answers.
 #[derive(Clone, Debug, Serialize)]
 pub struct AskedKindReport {
-    /// What was asked.
+    /// The kind of question.
     pub question: &'static str,
-    /// What one costs.
+    /// The cost of one question.
     #[serde(flatten)]
     pub cost: KindReport,
 }
 
-/// What the stored keys look like.
+/// Lengths and shared prefixes of the stored keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KeysReport {
     /// Mean length.
     pub bytes_mean: f64,
     /// The longest one's length.
     pub bytes_max: u64,
-    /// How many bytes a key shares with the next one, in order: the mean.
+    /// How many bytes a key shares with the next one in key order: the mean.
     pub shared_prefix_bytes_mean: f64,
-    /// Keys of a file that were there already.
+    /// Duplicate keys of a file, which were dropped.
     pub duplicates: u64,
 }
 
@@ -230,64 +231,64 @@ pub struct KeysReport {
 pub struct LevelRuns {
     /// The level; 0 is the newest.
     pub level: u64,
-    /// Its runs.
+    /// How many runs it has.
     pub runs: u64,
 }
 
-/// How loading went. Of several loads, the one with the median time.
+/// The cost of loading. Of several loads, this is the one of median time.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadReport {
-    /// How long it took, flushes and merges included.
+    /// Time in seconds, flushes and merges included.
     pub seconds: f64,
     /// Keys per second.
     pub ops_per_s: f64,
     /// Bytes written by flushes and merges per byte that the user wrote.
     pub write_amplification: f64,
-    /// The part of the time that went into the guard.
+    /// The part of the time that was spent on the guard.
     pub guard_seconds: f64,
-    /// The times of all loads, in the order they were made.
+    /// The times of all loads, in the order of the loads.
     pub seconds_of_all: Vec<f64>,
     /// Keys per second of all loads.
     pub ops_per_s_rounds: Vec<f64>,
 }
 
-/// What one kind of question cost. Of a kind that was not asked everything is 0, and it is left out
-/// of JSON.
+/// The cost of one kind of question. If the kind was not asked, all fields are 0 and JSON omits it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
-    /// Questions per round, of all threads.
+    /// Questions per round, of all threads together.
     pub ops: u64,
-    /// Time per question, as a thread sees it: the median of the rounds.
+    /// Time per question as one thread sees it: the median of the rounds.
     pub ns_per_op: f64,
-    /// The same of each round. In a round all guards of the report are asked, in turns.
+    /// The time of each round. Within a round, all guards of the report take turns.
     pub ns_per_op_rounds: Vec<f64>,
-    /// Questions per second that all threads have answered together, in that round.
+    /// Questions per second of all threads together, in the median round.
     pub ops_per_s: f64,
-    /// 99 of 100 questions took less, in a pass that reads the clock around each of them (and so
-    /// includes one reading of the clock).
+    /// The 99th percentile, from a pass that reads the clock around each question. It includes one
+    /// reading of the clock.
     pub ns_p99: f64,
-    /// Data blocks asked for, those in the cache included.
+    /// Data blocks asked for, cached ones included.
     pub blocks_read_per_op: f64,
-    /// Data blocks that came from the disk.
+    /// Data blocks read from the disk.
     pub disk_reads_per_op: f64,
-    /// Filter probes per question that no memtable answered; a range or a cursor counts once per
+    /// Filter probes per question that no memtable answered. A range or a cursor counts once per
     /// filter.
     pub guard_probes_per_op: f64,
-    /// Cache lines of filter memory touched. An open seek is traced up to the last key it reads.
+    /// Cache lines of filter memory touched. An open seek is traced up to the last key that it
+    /// reads.
     pub guard_lines_per_op: f64,
-    /// Runs searched needlessly; summed over the runs, so it can exceed 1.
+    /// Needless run searches per question, summed over the runs: it can exceed 1.
     pub false_positive_rate: f64,
 }
 
 impl KindReport {
-    /// Whether it was not asked.
+    /// Whether this kind was not asked.
     pub fn is_nothing(&self) -> bool {
         self.ops == 0
     }
 }
 
-/// Questions in batches, and the same ones alone. (Of empty ranges: whether there may be a key,
-/// which reads no block.)
+/// The cost of questions in batches, and of the same questions alone. A batch of empty ranges asks
+/// only whether a key may be there, which reads no block.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ManyReport {
     /// Questions of a batch.
@@ -300,7 +301,7 @@ pub struct ManyReport {
     pub empty_range: TurnsReport,
 }
 
-/// What the same questions cost alone and in batches.
+/// The cost of the same questions alone and in batches.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TurnsReport {
     /// Questions per round.
@@ -311,20 +312,20 @@ pub struct TurnsReport {
     pub ns_per_op: f64,
 }
 
-/// What counting cost, and how far it was off.
+/// The cost and the error of estimated counts.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CountReport {
     /// Ranges per round.
     pub ops: u64,
     /// Time per range: the median of the rounds.
     pub ns_per_op: f64,
-    /// How far the estimate was off, as a share of the true count: the mean.
+    /// The relative error of the estimate: the mean.
     pub mean_relative_error: f64,
-    /// The same of the range where it was off most.
+    /// The largest relative error.
     pub worst_relative_error: f64,
 }
 
-/// What `bench probe` measured for one guard: the filter alone, no store.
+/// What `bench probe` measured for one guard: its filter alone, without a store.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbeReport {
     /// The guard.
@@ -333,51 +334,51 @@ pub struct ProbeReport {
     pub keys: u64,
     /// Where the keys come from.
     pub dist: String,
-    /// What they look like.
+    /// Lengths and shared prefixes of the keys.
     pub key_shape: KeysReport,
     /// The seed of keys and queries.
     pub seed: u64,
-    /// Misses and empty ranges begin at most so far behind a stored key, if that was asked for.
+    /// The largest distance of misses and empty ranges behind a stored key, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlated: Option<u64>,
     /// How points and ranges are spread over the keys.
     pub skew: String,
     /// Questions of each kind.
     pub queries: u64,
-    /// How many neighbouring keys a range takes in.
+    /// How many neighbouring keys a range spans.
     pub range_width: u64,
-    /// Ranges that trained the filters that learn from them, if that was asked for.
+    /// Ranges that trained the filters that learn from ranges, if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub training: Option<u64>,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
-    /// Bits per key that the filter was told.
+    /// The setting of bits per key with which the filter was built.
     pub bits_setting: f64,
-    /// Whether no setting was found that takes what was asked for, within 3 percent. None: none was
-    /// looked for.
+    /// True if no setting was found that takes the memory that was asked for, within 3 percent.
+    /// None: no setting was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfit: Option<bool>,
-    /// Bits per key that it takes, everything included. For per-table guards: the one filter that
-    /// holds all keys.
+    /// The filter's memory in bits per key, everything included. For per-table guards: of the one
+    /// filter of all keys.
     pub guard_bits_per_key: f64,
-    /// For per-table guards: what the filters of the tables of a tree of 19 runs take.
+    /// For per-table guards: memory of the filters of a tree of 19 runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tree_bits_per_key: Option<f64>,
-    /// The same filter's bytes, to be compared with the caches.
+    /// Bytes of the same filter, to compare with the processor's caches.
     pub filter_bytes: u64,
-    /// The processor's largest cache. None: the system does not tell.
+    /// The processor's largest cache. None: the system does not report it.
     pub cache_bytes: Option<u64>,
-    /// Time to build the static part, per key of it.
+    /// Time to build the static part, per key of that part.
     pub build_ns_per_key: f64,
-    /// Time to add the keys of one flush, per key. For per-table guards: to build that table's
-    /// filter.
+    /// Time to add the keys of one flush, per key. For per-table guards: to build the filter of a
+    /// flushed table.
     pub insert_ns_per_key: f64,
     /// Keys per flush.
     pub flush_keys: u64,
-    /// Time of one probe. For per-table guards: of the one filter that holds all keys.
+    /// Time of one probe. For per-table guards: of the one filter of all keys.
     pub probe_ns: ProbeNs,
-    /// For per-table guards: time to probe the tables of a tree of 19 runs, newest first, until one
-    /// says "maybe".
+    /// For per-table guards: time to probe the filters of a tree of 19 runs, newest first, until
+    /// one says "maybe".
     pub probe_all_ns: Option<ProbeNs>,
     /// For global guards: time per key of point probes in batches of 16.
     pub batch_ns: Option<ProbeNs>,
@@ -386,56 +387,57 @@ pub struct ProbeReport {
     pub together: Option<ProbeThreads>,
     /// A dependent random read of one cache line in memory of the filter's size, in the same run.
     pub line_ns: f64,
-    /// Share of misses for which the filter says "maybe".
+    /// The share of absent keys and empty ranges for which the filter says "maybe".
     pub false_positive_rate: ProbeRates,
-    /// What else was asked.
+    /// Further kinds of questions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedReport>,
-    /// Stored keys, and ranges around them, that the filter denies, of a million or fewer keys.
-    /// Must be 0.
+    /// Stored keys, and ranges around them, that the filter denies. At most a million keys are
+    /// checked. Must be 0.
     pub false_negatives: u64,
 }
 
-/// How often a filter says "maybe" where nothing is, of one kind of question.
+/// How often a filter says "maybe" in vain, for one kind of question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AskedReport {
-    /// What was asked.
+    /// The kind of question.
     pub question: &'static str,
-    /// How many questions were found that no stored key answers.
+    /// How many questions without a stored answer were found.
     pub ops: u64,
-    /// Runs of a tree of 19 that are searched for one of them. None: the filter has no answer for
-    /// this kind, or no question was found.
+    /// Runs of a tree of 19 that one question searches in vain. None: the filter cannot answer this
+    /// kind, or no question was found.
     pub needless_runs_per_op: Option<f64>,
 }
 
-/// Times by kind of question, in nanoseconds. None: the filter has no answer for that kind.
+/// Times by kind of question, in nanoseconds. None: the filter cannot answer that kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProbeNs {
-    /// A key that it does not hold.
+    /// Keys that the filter does not hold.
     pub point_miss: Option<f64>,
-    /// A key that it holds.
+    /// Keys that the filter holds.
     pub point_hit: Option<f64>,
-    /// A range without a key.
+    /// Ranges without a key.
     pub empty_range: Option<f64>,
-    /// A range of those that train filters are like: with a key or without.
+    /// Ranges drawn like those that train filters, with a key or without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mixed_range: Option<f64>,
-    /// The rounds of which the median is above; all guards took turns within each.
+    /// `point_miss` of each round. All guards take turns within a round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub point_miss_rounds: Vec<f64>,
-    /// As above.
+    /// `point_hit` of each round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub point_hit_rounds: Vec<f64>,
-    /// As above.
+    /// `empty_range` of each round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub empty_range_rounds: Vec<f64>,
-    /// As above.
+    /// `mixed_range` of each round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mixed_range_rounds: Vec<f64>,
 }
 
 impl ProbeNs {
-    /// The medians of rounds: misses, hits, empty ranges, mixed ranges. No rounds: no time.
+    /// Takes the medians of the rounds of misses, hits, empty ranges and mixed ranges. Without
+    /// rounds there is no time.
     pub(crate) fn of(rounds: [Vec<f64>; 4]) -> Self {
         let [point_miss, point_hit, empty_range, mixed_range] = [0, 1, 2, 3]
             .map(|kind: usize| rounds[kind].clone())
@@ -509,9 +511,9 @@ impl ProbeThreads {
 /// Rates by kind of question. None: the filter has no answer for that kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ProbeRates {
-    /// A key that it does not hold.
+    /// Keys that the filter does not hold.
     pub point_miss: Option<f64>,
-    /// A range without a key.
+    /// Ranges without a key.
     pub empty_range: Option<f64>,
 }
 
@@ -520,7 +522,7 @@ pub struct ProbeRates {
 pub struct FprReport {
     /// Where the keys come from.
     pub dist: String,
-    /// What they look like.
+    /// Lengths and shared prefixes of the keys.
     pub key_shape: KeysReport,
     /// The seed of keys, flushes and questions.
     pub seed: u64,
@@ -528,7 +530,7 @@ pub struct FprReport {
     pub keys: u64,
     /// T of the tree that the filters would guard.
     pub size_ratio: u64,
-    /// The filters: by fingerprints, then bits, then filling.
+    /// The filters, ordered by fingerprints, then bits, then filling.
     pub filters: Vec<FprFilter>,
 }
 
@@ -537,17 +539,17 @@ pub struct FprReport {
 pub struct FprFilter {
     /// How keys become fingerprints.
     pub fingerprints: &'static str,
-    /// When runs of the tree merge.
+    /// The tree's merge policy.
     pub policy: &'static str,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
-    /// L: levels of the tree.
+    /// L, the tree's number of levels.
     pub levels: u64,
-    /// Z: how full the last level is.
+    /// Z, how full the last level is.
     pub fill: u64,
-    /// How much of the round is over, from one merge into the last level (0) to the next (1).
+    /// The elapsed share of the round: 0 after a merge into the last level, 1 before the next one.
     pub since: f64,
-    /// Flushes that wait in level 0 since a merge into the last level is owed.
+    /// Flushes that wait in level 0 because a merge into the last level is overdue.
     pub owed: u64,
     /// Keys of the last level.
     pub base_keys: u64,
@@ -555,76 +557,76 @@ pub struct FprFilter {
     pub overlay_keys: u64,
     /// Bits per key that the filter takes, everything included.
     pub guard_bits_per_key: f64,
-    /// The same in the fullest tree, for which the budget is. None: it was not measured.
+    /// The same in the fullest tree, for which the budget holds. None: that tree was not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub guard_bits_per_key_filled: Option<f64>,
-    /// Of that the base: bits per key of the last level.
+    /// The base's memory in bits per key of the last level.
     pub base_bits_per_key: f64,
-    /// Of that the overlay: bits per key above the last level. None: there is no such key.
+    /// The overlay's memory in bits per key above the last level. None: there is no such key.
     pub overlay_bits_per_key: Option<f64>,
-    /// Stored keys, and ranges around them, that were asked for.
+    /// Questions for stored keys, and for ranges around them.
     pub hits: u64,
-    /// Of those, how many answers leave out the run that has the key. Must be 0.
+    /// Answers to these that leave out the run that has the key. Must be 0.
     pub false_negatives: u64,
-    /// The rates, one for each kind of question and width.
+    /// The false positive rates, one for each kind of question and width.
     pub rates: Vec<FprRate>,
 }
 
-/// How often a filter says "maybe" to questions of one kind and width that no key answers.
+/// The false positive rate of questions of one kind and width that no key answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FprRate {
-    /// What is asked: points, ranges, absent-prefix, present-prefix, second-part, next.
+    /// The kind: points, ranges, absent-prefix, present-prefix, second-part, next.
     pub question: &'static str,
-    /// How many neighbouring keys a range takes in; 1: points. None: each question is as wide as
-    /// its prefix.
+    /// How many neighbouring keys a range spans; 1: points. None: each question is as wide as its
+    /// prefix.
     pub range_width: Option<u64>,
     /// Questions; 0 if the keys leave (nearly) no room for such a range.
     pub queries: u64,
-    /// How many of them differ.
+    /// How many of the questions differ.
     pub queries_distinct: u64,
     /// Questions for which the filter says "maybe".
     pub false_positives: u64,
-    /// Their share. None: there was no question.
+    /// The share of false positives. None: there was no question.
     pub false_positive_rate: Option<f64>,
     /// Wilson's 95 % interval of the share.
     pub interval_95: Option<[f64; 2]>,
-    /// Runs searched needlessly per question; can exceed the share.
+    /// Needless run searches per question; can exceed the share.
     pub needless_runs_per_op: Option<f64>,
     /// The rate that the GRF paper gives for the start of a round: 2^-(bits - 5).
     pub rate_of_paper: f64,
-    /// How many times that the share is.
+    /// The share as a multiple of the paper's rate.
     pub times_paper: Option<f64>,
-    /// Its interval.
+    /// The interval of `times_paper`.
     pub times_paper_interval: Option<[f64; 2]>,
-    /// At the start of a round: the mean of this round.
+    /// For a filter at the start of a round: the mean of that round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<FprGrowth>,
-    /// At the start of the last round: the mean of all rounds.
+    /// For a filter at the start of the last round: the mean of all rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub life: Option<FprGrowth>,
 }
 
-/// How far a rate is, on average, above that at the start of a round.
+/// A mean rate, compared with the rate at the start of a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FprGrowth {
     /// The mean rate.
     pub rate: f64,
-    /// How many times the rate at the start it is.
+    /// The mean as a multiple of the rate at the start.
     pub times_start: f64,
-    /// Its 95 % interval.
+    /// The 95 % interval of `times_start`.
     pub times_start_interval: [f64; 2],
 }
 
-/// What gets of the keys of one level cost.
+/// The cost of gets whose keys lie in one level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LevelCost {
-    /// The level that has the newest entry of each key; "none": no level has one.
+    /// The level of each key's newest entry; "none": no level has the key.
     pub place: String,
     /// Gets.
     pub gets: u64,
-    /// Runs that were searched in vain, for each.
+    /// Runs searched in vain per get.
     pub needless_runs_per_op: f64,
-    /// Blocks read for each.
+    /// Blocks read per get.
     pub blocks_read_per_op: f64,
     /// Cache lines of filter memory that one answer reads.
     pub guard_lines_per_op: f64,
@@ -633,30 +635,30 @@ pub struct LevelCost {
 /// How often a table is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TableAsks {
-    /// Its number, counted from the newest run on.
+    /// The table's number, counted from the newest run on.
     pub table: u64,
-    /// Its level.
+    /// The table's level.
     pub level: u64,
-    /// Gets that would search it without a filter.
+    /// Gets that would search the table without a filter.
     pub asked: u64,
 }
 
-/// What a queue gains.
+/// The gain of gets through a queue.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PipelinedReport {
-    /// Gets under way at once.
+    /// Gets in flight at once.
     pub depth: u64,
-    /// How reads are done at once: `io_uring`, `pool`, `one-by-one`.
+    /// How reads overlap: `io_uring`, `pool`, `one-by-one`.
     pub overlap: &'static str,
-    /// Whether blocks are read past the system's cache.
+    /// Whether block reads bypass the system's cache.
     pub direct: bool,
     /// Gets per round.
     pub ops: u64,
-    /// One get after the other: the median of the rounds.
+    /// Time of a get, one after the other: the median of the rounds.
     pub one_by_one_ns: f64,
-    /// Through the queue, per get.
+    /// Time of a get through the queue.
     pub queue_ns: f64,
-    /// How many times as many gets the queue answers in the same time.
+    /// The speed-up of the queue: its gets per unit of time, divided by those one after the other.
     pub times_as_fast: f64,
     /// `one_by_one_ns` of each round.
     pub one_by_one_ns_rounds: Vec<f64>,

@@ -1,4 +1,4 @@
-//! The shape of a tree, as a plan: just before a merge into the last level.
+//! The planned shape of a tree just before a merge into the last level.
 //! ```text
 //! T = 10, L = 3, Z = 9: 999 flushes
 //! level 0   9 runs of   1 flush
@@ -15,63 +15,63 @@ use trommel_guards::ElasticOptions;
 
 use crate::error::{LabError, Result};
 
-/// The shape of a tree, and what it holds.
+/// The shape of a tree, and its contents and settings.
 #[derive(Clone, Debug)]
 pub struct TreePlan {
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u32,
-    /// When runs merge. (Pictures of the tree here are of the default.)
+    /// The merge policy. (Drawings of trees in this crate show the default.)
     pub policy: Policy,
-    /// L: how many levels, at least 1.
+    /// L, the number of levels, at least 1.
     pub levels: u32,
-    /// Z: how full the last level is, 1 to T - 1.
+    /// Z, how full the last level is, 1 to T - 1.
     pub fill: u32,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Memory of the guard.
+    /// Memory of the guard, in bits per key.
     pub bits_per_key: f64,
-    /// Whether runs share it as Monkey divides it, where the guard can.
+    /// Whether runs share that memory as Monkey divides it, where the guard can.
     pub monkey: bool,
-    /// Of a key's bits, those of a hash that only single keys are compared with.
+    /// How many bits of a key's fingerprint are of a hash, which serves point queries only.
     pub point_bits: u8,
-    /// Settings of the tables' filters, besides their memory.
+    /// Settings of the tables' filters besides their memory.
     pub filter: FilterTuning,
-    /// What the guard `elastic` is told.
+    /// Options of the guard `elastic`.
     pub elastic: ElasticOptions,
-    /// Memory for blocks; None: more than the data takes.
+    /// Capacity of the block cache; None: more than the data takes.
     pub block_cache_bytes: Option<usize>,
-    /// Whether tables go past the operating system's cache, however they are read and written.
+    /// Whether tables bypass the operating system's cache, however they are read and written.
     pub direct: bool,
-    /// Bytes after which a run goes on in another file; None: the store's default.
+    /// Size at which a run continues in another table; None: the store's default.
     pub table_bytes: Option<u64>,
     /// The parts of a global filter.
     pub parts: PartsPlan,
     /// Seed of the order in which keys are written.
     pub seed: u64,
-    /// Whether flushes and merges wait until the disk has what they wrote.
+    /// Whether flushes and merges wait for syncs.
     pub synced: bool,
 }
 
-/// The parts of a global filter, each of a partition of the last level.
+/// The parts of a global filter, one for each partition of the last level.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PartsPlan {
     /// Bytes of a partition; None: the store's default.
     pub partition_bytes: Option<u64>,
-    /// What they take when the store is opened again, after it was loaded. None: what they took.
+    /// The filter's memory after loading, for which the store is reopened. None: it is not limited.
     pub filter_memory: Option<FilterMemory>,
 }
 
 /// Memory of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FilterMemory {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
     /// A share of what it takes without a limit.
     Share(f64),
 }
 
 impl FilterMemory {
-    /// The bytes, where it takes so many without a limit: at least one.
+    /// Returns the bytes, at least one. `whole`: what the filter takes without a limit.
     pub(crate) fn bytes(self, whole: u64) -> u64 {
         match self {
             FilterMemory::Bytes(bytes) => bytes.max(1),
@@ -106,39 +106,39 @@ impl TreePlan {
         }
     }
 
-    /// How many flushes make the shape. None: more than can be counted.
+    /// Returns how many flushes make the shape. None: the number overflows.
     pub fn flush_count(&self) -> Option<u64> {
         let ratios = (0..self.levels - 1).map(|level| self.rule(level).ratio);
         let upper = ratios.into_iter().try_fold(1u64, u64::checked_mul)?;
         Some(upper.checked_mul(u64::from(self.fill) + 1)? - 1)
     }
 
-    /// The number of keys in the last level, out of `key_count` in flushes of equal size. Requires:
-    /// the plan was checked.
+    /// Returns how many of `key_count` keys, in flushes of equal size, are in the last level.
+    /// Requires: the plan was checked.
     pub(crate) fn base_count(&self, key_count: usize) -> usize {
         let (base, all) = (self.base_flushes(), self.flush_count().unwrap_or(u64::MAX));
         (u128::from(base) * key_count as u128 / u128::from(all)) as usize
     }
 
-    /// How many flushes become the last level. Requires: the plan was checked.
+    /// Returns how many flushes form the last level. Requires: the plan was checked.
     pub(crate) fn base_flushes(&self) -> u64 {
         let ratios = (0..self.levels - 1).map(|level| self.rule(level).ratio);
         u64::from(self.fill) * ratios.product::<u64>()
     }
 
-    /// How many runs the shape has.
+    /// Returns how many runs the shape has.
     pub fn run_count(&self) -> u64 {
         let inner = (0..self.levels - 1).map(|level| {
             let rule = self.rule(level);
             (rule.ratio - 1).div_ceil(rule.run_units)
         });
-        // Each unit is a run of the last level, until there are too many.
+        // Each unit is a run of the last level, until there are too many and they merge.
         let last = (u64::from(self.fill) - 1) % self.rule(self.levels - 1).last_runs + 1;
         inner.sum::<u64>() + last
     }
 
-    /// The flushes of each run, oldest run first. Requires: the plan was checked, its policy is
-    /// lazy leveling.
+    /// Returns the flushes of each run, oldest run first. Requires: the plan was checked, and its
+    /// policy is lazy leveling.
     pub fn run_flushes(&self) -> Vec<Range<u64>> {
         let (ratio, last) = (u64::from(self.size_ratio), self.levels - 1);
         let levels = std::iter::once((last, 1, u64::from(self.fill)))

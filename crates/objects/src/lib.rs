@@ -1,10 +1,10 @@
-//! Backups of Trommel stores in any object store that the crate `object_store` knows.
+//! Backups of Trommel stores in any object store that the crate `object_store` supports.
 //! ```text
-//! put    up to 8 MiB: one request       more: parts of 8 MiB, which become the object all at once;
-//!                                       of an object beyond 78 GiB parts are larger
+//! put    up to 8 MiB: one request       more: a multipart upload in parts of 8 MiB, or larger
+//!                                       ones beyond 78 GiB; they become the object all at once
 //! get    ranges of 8 MiB, one after the other
 //! ```
-//! Invariant: an object is there as a whole, or not at all.
+//! Invariant: an object exists as a whole, or not at all.
 
 use std::fmt;
 use std::future::Future;
@@ -17,19 +17,21 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
 use tokio::runtime::{Builder, Runtime};
 
-/// Bytes of a part of an object, and of what is read at once. Services want 5 MiB at least.
+/// Bytes of a part of an object, and of each read. Services require at least 5 MiB.
 const PART_BYTES: u64 = 8 << 20;
-/// Parts of an object: services take no more.
+/// The most parts of an object that services accept.
 const PARTS_MAX: u64 = 10_000;
 
-/// Bytes of each part of an object of so many bytes.
+/// Returns the part size in bytes for an object of this many bytes.
 fn part_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(PARTS_MAX).max(PART_BYTES)
 }
 
-/// Objects of an object store below a prefix: see
-/// [`Backups::new`](trommel::backup::Backups::new). Its calls wait for the service. So they must
-/// not be made by threads of an asynchronous runtime: `spawn_blocking` is for them.
+/// The objects of an object store below a prefix: see
+/// [`Backups::new`](trommel::backup::Backups::new).
+///
+/// All calls block until the service answers. Threads of an asynchronous runtime must not make
+/// them: use `spawn_blocking` there.
 pub struct CloudObjects {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
@@ -37,10 +39,12 @@ pub struct CloudObjects {
 }
 
 impl CloudObjects {
-    /// Those below a prefix, such as `backups/words`. The empty one: all.
+    /// Opens the objects below a prefix, such as `backups/words`. An empty prefix means all
+    /// objects.
     ///
     /// # Errors
-    /// `InvalidInput`: the prefix is no path. Else: the system refuses what a runtime needs.
+    /// `InvalidInput`: the prefix is no valid path. Otherwise: the system refuses resources that
+    /// the runtime needs.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str) -> io::Result<CloudObjects> {
         let wrong = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
         let prefix = Path::parse(prefix).map_err(wrong)?;
@@ -56,7 +60,7 @@ impl CloudObjects {
         self.runtime.block_on(call).map_err(io::Error::from)
     }
 
-    /// Stores an object of many parts. After an error there are none.
+    /// Stores an object of many parts. After an error, nothing is stored.
     fn put_parts(&self, path: &Path, bytes: u64, source: &mut dyn Read) -> io::Result<()> {
         let mut upload = self.wait(self.store.put_multipart(path))?;
         let mut left = bytes;
@@ -76,7 +80,7 @@ impl CloudObjects {
     }
 }
 
-/// The next bytes of a source.
+/// Reads the next bytes of a source.
 fn read(source: &mut dyn Read, bytes: u64) -> io::Result<Vec<u8>> {
     let len = usize::try_from(bytes).map_err(io::Error::other)?;
     let mut part = vec![0; len];
@@ -128,12 +132,12 @@ impl fmt::Debug for CloudObjects {
     }
 }
 
-/// An object that is read from its start.
+/// A reader of an object, from its start.
 struct Object<'o> {
     objects: &'o CloudObjects,
     path: Path,
     len: u64,
-    /// What comes behind the part in hand.
+    /// The offset behind the part in hand.
     at: u64,
     part: Bytes,
 }

@@ -1,11 +1,12 @@
-//! The entries of a RocksDB or LevelDB folder, as a native stream of Trommel.
+//! Exports the entries of a RocksDB or LevelDB folder as a native stream of Trommel.
 //! ```text
 //! RocksDB   OPTIONS-*, IDENTITY    opened by RocksDB, read-only
 //! LevelDB   neither                leveldb.rs        --> keys ascending --> stream
 //! ```
-//! Both are read without their lock: while their owner writes, read a copy or a checkpoint.
-//! Invariants: nothing is written into the folder. Keys and values are not looked into. What
-//! cannot be read as it was meant (another order of keys, merge operands) is an error.
+//! The export takes no lock: while another process writes the store, export a copy or a checkpoint.
+//!
+//! Invariants: nothing is written into the folder. Keys and values are not interpreted. What cannot
+//! be read correctly (another order of keys, merge operands) is an error.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::leveldb;
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// Writes all entries; of RocksDB those of a column family.
+/// Writes all entries; of RocksDB, those of one column family.
 pub(crate) fn export(folder: &Path, family: &str, out: impl Write) -> Result<StreamEnd> {
     if is_of_rocksdb(folder) { of_rocksdb(folder, family, out) } else { of_leveldb(folder, out) }
 }
@@ -50,10 +51,10 @@ fn of_rocksdb(folder: &Path, family: &str, out: impl Write) -> Result<StreamEnd>
         let there = families.join(", ");
         return Err(failed(format!("there is no column family '{family}'; there are: {there}")));
     }
-    // RocksDB opens no family without the default one.
+    // RocksDB opens no column family without the default one.
     let mut opened = vec!["default", family];
     opened.dedup();
-    // Logs are read, too: they hold the newest writes.
+    // RocksDB replays its logs, too, which hold the newest writes.
     let db = DB::open_cf_for_read_only(&options, folder, opened, false).map_err(of_rocks)?;
     let handle = db.cf_handle(family).ok_or_else(|| failed("the family is gone".into()))?;
     tell_others(&families, family);
@@ -71,7 +72,7 @@ fn of_rocksdb(folder: &Path, family: &str, out: impl Write) -> Result<StreamEnd>
     stream.finish().map(|(end, _)| end).map_err(unwritable)
 }
 
-/// A store has one key space: families that were not asked for are named.
+/// Names the families that are left out, since a store has one key space.
 fn tell_others(families: &[String], family: &str) {
     let others: Vec<&str> =
         families.iter().map(String::as_str).filter(|name| *name != family).collect();

@@ -1,11 +1,10 @@
-//! fjall behind the seam: an LSM-tree in Rust, levelled.
+//! fjall behind the `Engine` trait: a levelled LSM-tree in Rust.
 //! ```text
 //! filter   in every table
 //! bloom    Bloom, whole keys, the same bits in every level
 //! none     nothing
 //! ```
-//! Invariant: nothing here is fjall's own choice where all stores are told the same; all else is
-//! its default.
+//! Invariant: settings that all stores share are set here; everything else is fjall's default.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use crate::lock::version_of;
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// Opens fjall.
+/// The engine fjall.
 pub(crate) struct Fjall;
 
 struct Opened {
@@ -27,11 +26,11 @@ struct Opened {
     settings: String,
 }
 
-/// The levels of a tree.
+/// The levels of fjall's tree.
 const LEVELS: usize = 7;
-/// Between two looks at what is left to be done.
+/// Pause between two checks for pending work.
 const LOOK: Duration = Duration::from_millis(10);
-/// So many looks in a row must find nothing: a merge that is due is begun a little later.
+/// Checks in a row that must find nothing, since a compaction that is due starts a little later.
 const LOOKS: usize = 5;
 
 fn filter_policy(name: &str, bits_per_key: f64) -> Option<FilterPolicy> {
@@ -93,8 +92,8 @@ impl Engine for Fjall {
     }
 }
 
-/// How values are apart. With a share of garbage it is looked for in all files; else all is
-/// default.
+/// Options for large values. With a share of garbage, all files are candidates for garbage
+/// collection. Without one, the defaults apply.
 fn separation(settings: &PeerSettings) -> Option<KvSeparationOptions> {
     let threshold = u32::try_from(settings.values_apart_from?).unwrap_or(u32::MAX);
     let options = KvSeparationOptions::default().separation_threshold(threshold);
@@ -180,7 +179,8 @@ impl Peer for Opened {
         self.keys.rotate_memtable_and_wait().map_err(failed)
     }
 
-    /// It does not tell which merges are due: none is under way for some time.
+    /// Waits until no compaction has run for some time, because fjall does not report which are
+    /// due.
     fn settle(&self) -> Result<()> {
         let mut idle = 0;
         while idle < LOOKS {
@@ -196,7 +196,7 @@ impl Peer for Opened {
         self.keys.major_compact().map_err(failed)
     }
 
-    /// Those of level 0, and each other level that has tables.
+    /// Counts the runs of level 0, and one for each other level that has tables.
     fn runs(&self) -> Result<Option<u64>> {
         let has_tables = |level: &usize| {
             self.keys.tree.level_table_count(*level).is_some_and(|tables| tables > 0)

@@ -1,12 +1,13 @@
-//! A folder of LevelDB, read without changing it.
+//! Reads a LevelDB folder without changing it.
 //! ```text
-//! CURRENT --> MANIFEST-NNNNNN: records of edits --> tables of the newest version, the log's number
-//! NNNNNN.ldb, .sst: blocks <-- index <-- footer     NNNNNN.log: records of batches
-//! all of them, merged: of each key the newest entry --> given out, unless it is a deletion
+//! CURRENT --> MANIFEST-NNNNNN: version edits --> tables of the newest version, the log's number
+//! NNNNNN.ldb, .sst: blocks <-- index <-- footer     NNNNNN.log: batches
+//! all of them, merged: the newest entry of each key --> to the caller, unless it is a deletion
 //! ```
-//! RocksDB reads these tables no more. Libraries that pass over damaged blocks are no use here.
-//! Invariants: every checksum is compared. What cannot be read is an error, but for the torn end
-//! of a log, which a crash leaves. Keys ascend. Memory holds the logs, and a block of each table.
+//! RocksDB no longer reads these tables, and libraries that skip damaged blocks are unsuitable.
+//!
+//! Invariants: every checksum is compared. Anything unreadable is an error, except the torn end of
+//! a log, which a crash leaves. Keys ascend. Memory holds the logs, and a block of each table.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,10 +17,10 @@ use std::path::Path;
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Takes a key and its value.
+/// Receives a key and its value.
 pub(crate) type Taker<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
-/// Gives all entries, keys ascending.
+/// Passes all entries to `take`, keys ascending.
 pub(crate) fn read(folder: &Path, take: &mut Taker<'_>) -> Result<()> {
     let current = read_file(&folder.join("CURRENT"))?;
     let name = String::from_utf8_lossy(&current).trim_end().to_string();
@@ -32,14 +33,14 @@ pub(crate) fn read(folder: &Path, take: &mut Taker<'_>) -> Result<()> {
     merge(&mut sources, take)
 }
 
-/// Keys ascend, and of one key the newest entry comes first.
+/// Ordered by ascending key; of one key, the newest entry comes first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct InternalKey {
     key: Vec<u8>,
     sequence: Reverse<u64>,
 }
 
-/// Where an entry stands, and its value, or none: a deletion.
+/// The internal key of an entry, and its value. None: a deletion.
 type Entry = (InternalKey, Option<Vec<u8>>);
 type Source = Box<dyn Iterator<Item = Result<Entry>>>;
 
@@ -66,12 +67,12 @@ fn merge(sources: &mut [Source], take: &mut Taker<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What the manifest tells.
+/// The state that the edits of a manifest add up to.
 #[derive(Debug, Default)]
 struct Version {
-    /// The tables, by number, with their levels.
+    /// The level of each table, by the table's number.
     tables: BTreeMap<u64, u64>,
-    /// Logs from this number on are in no table; so is the one before it that is named.
+    /// The log with this number and later ones, and `previous_log`, are not in tables yet.
     log: u64,
     previous_log: u64,
 }
@@ -90,7 +91,7 @@ impl Version {
         Ok(version)
     }
 
-    /// None: the field is cut short.
+    /// Applies one field of an edit. None: the field is cut short.
     fn apply(&mut self, fields: &mut Fields<'_>) -> Option<Result<()>> {
         match fields.varint()? {
             1 => {
@@ -122,7 +123,7 @@ impl Version {
     }
 }
 
-/// The entries of logs that are in no table, sorted.
+/// Reads the entries of logs that are not in tables yet, sorted.
 fn logged(folder: &Path, version: &Version) -> Result<BTreeMap<InternalKey, Option<Vec<u8>>>> {
     let mut entries = BTreeMap::new();
     let files = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -143,7 +144,7 @@ fn logged(folder: &Path, version: &Version) -> Result<BTreeMap<InternalKey, Opti
     Ok(entries)
 }
 
-/// None: it is cut short, or has entries of an unknown kind.
+/// Adds the entries of a batch. None: it is cut short, or an entry has an unknown kind.
 fn add_batch(batch: &[u8], entries: &mut BTreeMap<InternalKey, Option<Vec<u8>>>) -> Option<()> {
     let (head, rest) = batch.split_at_checked(12)?;
     let first = u64::from_le_bytes(*head.first_chunk()?);
@@ -162,11 +163,11 @@ fn add_batch(batch: &[u8], entries: &mut BTreeMap<InternalKey, Option<Vec<u8>>>)
     fields.0.is_empty().then_some(())
 }
 
-/// Bytes of a block of a log or manifest, and of what stands before each piece of a record.
+/// Bytes of a block of a log or manifest, and of the header of each fragment of a record.
 const LOG_BLOCK: usize = 32 << 10;
 const LOG_HEAD: usize = 7;
 
-/// The records of a log or a manifest. A torn end is left out.
+/// Returns the records of a log or a manifest, without a torn end.
 fn records(file: &[u8]) -> Result<Vec<Vec<u8>>> {
     let (mut records, mut whole) = (Vec::new(), Vec::new());
     let blocks = file.chunks(LOG_BLOCK);
@@ -175,7 +176,7 @@ fn records(file: &[u8]) -> Result<Vec<Vec<u8>>> {
         while let Some((head, rest)) = block.split_at_checked(LOG_HEAD) {
             let len = usize::from(u16::from_le_bytes([head[4], head[5]]));
             if head[6] == 0 && len == 0 {
-                // Room that was made in advance.
+                // Preallocated space.
                 break;
             }
             let Some((piece, behind)) = rest.split_at_checked(len) else {
@@ -199,7 +200,8 @@ fn records(file: &[u8]) -> Result<Vec<Vec<u8>>> {
     Ok(records)
 }
 
-/// Checksums are stored turned and moved, so that a checksum of them is another one.
+/// Compares a checksum. LevelDB masks stored ones (rotates them, adds a constant), so that a
+/// checksum over bytes with checksums in them stays a good one.
 fn check(parts: &[&[u8]], stored: [u8; 4]) -> Result<()> {
     let found = parts.iter().fold(0, |found, part| crc32c::crc32c_append(found, part));
     let masked = found.rotate_right(15).wrapping_add(0xa282_ead8);
@@ -207,17 +209,17 @@ fn check(parts: &[&[u8]], stored: [u8; 4]) -> Result<()> {
     is_right.then_some(()).ok_or_else(|| "a checksum is wrong".into())
 }
 
-/// A table, from its first entry to its last.
+/// Reads a table from its first entry to its last.
 struct Table {
     name: String,
     file: File,
-    /// Places of blocks that are still to be read, the next one last.
+    /// Blocks that are still to be read, the next one last.
     blocks: Vec<Handle>,
-    /// Entries of the block that was read, the next one last.
+    /// Entries left of the current block, the next one last.
     entries: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Where a block is.
+/// The place of a block.
 #[derive(Clone, Copy, Debug)]
 struct Handle {
     offset: u64,
@@ -256,7 +258,7 @@ impl Table {
         Ok(())
     }
 
-    /// The entries of a block.
+    /// Reads and checks a block, and returns its entries.
     fn block(&self, handle: Handle, len: u64) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let Handle { offset, bytes } = handle;
         let end = offset.checked_add(bytes).and_then(|end| end.checked_add(5));
@@ -308,7 +310,7 @@ impl Iterator for Table {
     }
 }
 
-/// Keys and values of a block. None: it cannot be read.
+/// Decodes the entries of a block. None: they cannot be decoded.
 fn entries(block: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let (rest, restarts) = block.split_last_chunk()?;
     let restarts = u32::from_le_bytes(*restarts) as usize;
@@ -328,7 +330,7 @@ fn entries(block: &[u8]) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     Some(entries)
 }
 
-/// Bytes that are cut from the front.
+/// Bytes that are decoded from front to back.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -342,7 +344,7 @@ impl<'a> Fields<'a> {
         self.bytes(1).map(|bytes| bytes[0])
     }
 
-    /// Seven bits a byte, low bits first.
+    /// Takes a number of seven bits a byte, low bits first.
     fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -373,8 +375,8 @@ fn read_file(path: &Path) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A folder with tables and a log, deletions in both, and what it holds. `compressor`: 0 or
-    /// Snappy, 1.
+    /// Writes a folder with tables and a log, and deletions in both. Also returns what it holds.
+    /// `compressor`: 0 for none, 1 for Snappy.
     fn folder(compressor: u8) -> (tempfile::TempDir, BTreeMap<Vec<u8>, Vec<u8>>) {
         let folder = tempfile::tempdir().expect("a folder");
         let options = || rusty_leveldb::Options {

@@ -1,10 +1,10 @@
-//! LMDB behind the seam: a B-tree in one file that is mapped into memory; one writer at a time
-//! copies the pages that it changes.
+//! LMDB behind the `Engine` trait: a B-tree in one memory-mapped file, with one writer at a time,
+//! which copies the pages that it changes.
 //! ```text
 //! put --> a transaction of its own: written to the file, not synced
 //!     --> flush: synced
 //! ```
-//! Invariant: there is no log and no cache of its own. Pages lie in the system's cache.
+//! Invariant: LMDB has no log and no cache of its own. Pages are in the system's page cache.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::lock::version_of;
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// Opens LMDB.
+/// The engine LMDB.
 pub(crate) struct Lmdb;
 
 struct Opened {
@@ -26,7 +26,7 @@ struct Opened {
     settings: String,
 }
 
-/// Addresses that are kept free for the file. It grows as it is written.
+/// Bytes of address space that are reserved for the file, which grows as it is written.
 const MAPPED_BYTES: usize = 1 << 38;
 
 impl Engine for Lmdb {
@@ -63,8 +63,8 @@ impl Engine for Lmdb {
 fn open(folder: &Path) -> std::result::Result<Env, heed::Error> {
     let mut options = EnvOpenOptions::new();
     options.map_size(MAPPED_BYTES);
-    // SAFETY: the folder is this process's own, and is opened once. Not to sync is to lose the last
-    // writes if the machine fails, at the most.
+    // SAFETY: the folder belongs to this process alone, and is opened once. Without syncs, a
+    // failure of the machine loses the last writes at most.
     unsafe { options.flags(EnvFlags::NO_SYNC).open(folder) }
 }
 
@@ -73,7 +73,7 @@ fn failed(error: heed::Error) -> LabError {
 }
 
 impl Opened {
-    /// A transaction.
+    /// Runs a write transaction, and commits it.
     fn write(
         &self,
         change: impl FnOnce(&mut RwTxn<'_>) -> std::result::Result<(), heed::Error>,
@@ -115,7 +115,7 @@ impl Peer for Opened {
             return Ok(0);
         }
         let transaction = self.env.read_txn().map_err(failed)?;
-        // It refuses the empty key, also as a bound.
+        // LMDB refuses the empty key, also as a bound.
         let start = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (start, before.map_or(Bound::Unbounded, Bound::Excluded));
         let mut count = 0;
@@ -131,12 +131,12 @@ impl Peer for Opened {
         self.env.force_sync().map_err(failed)
     }
 
-    /// Nothing is done in the background.
+    /// Does nothing: LMDB has no background work.
     fn settle(&self) -> Result<()> {
         Ok(())
     }
 
-    /// There is one sorted order, always.
+    /// Flushes only: a B-tree has one sorted order, always.
     fn compact(&self) -> Result<()> {
         self.flush()
     }

@@ -1,6 +1,6 @@
 //! The versions of the engines, from the lock file.
 
-/// The version of a package. Requires: the lock file names it.
+/// Returns the version of a package. Requires: the lock file names it.
 pub(crate) fn version_of(package: &str) -> &'static str {
     let lock = include_str!("../Cargo.lock");
     let named = lock.split("[[package]]\nname = \"").find_map(|rest| {

@@ -1,10 +1,11 @@
-//! `trommel-peers`: a task as JSON on standard input, reports as JSON on standard output.
+//! `trommel-peers`: reads a task as JSON from standard input, and writes reports as JSON to
+//! standard output.
 //! ```text
 //! trommel bench compare, ycsb, ...   -->  task  -->  trommel-peers  -->  reports  -->  a table
 //! trommel import FOLDER              -->  task  -->  trommel-peers  -->  entries  -->  a store
 //! ```
-//! Invariant: standard output holds the reports, or the stream of entries, and nothing else; what
-//! is being done is told on standard error.
+//! Invariant: standard output holds the reports or the stream of entries, and nothing else.
+//! Progress goes to standard error.
 
 mod export;
 mod fjall;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The exit status tells wrong plans (2) from stores and disks that failed (3).
+/// Runs the task. An error has an exit status: 2 for a wrong plan, 3 for a failed store or disk.
 fn run() -> Result<(), (u8, String)> {
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| (3, error.to_string()))?;
@@ -81,7 +82,7 @@ fn print<R: serde::Serialize>(reports: Vec<R>) -> std::io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Every engine there is. Another one is a line here.
+/// Every engine. A new one needs a line here.
 fn engines() -> Vec<Box<dyn Engine>> {
     vec![
         Box::new(Trommel),
@@ -98,17 +99,17 @@ fn transactional_engines() -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel), Box::new(Rocks), Box::new(CheckedRocks)]
 }
 
-/// Every engine that packs blocks as it is told.
+/// Every engine whose compression can be set.
 fn packing_engines() -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel), Box::new(Rocks)]
 }
 
-/// Every engine that writes large values apart from their keys.
+/// Every engine that stores large values apart from their keys.
 fn separating_engines() -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel), Box::new(Rocks), Box::new(Fjall)]
 }
 
-/// Tells each stage on standard error.
+/// Prints each stage to standard error.
 struct Told;
 
 impl Progress for Told {

@@ -1,11 +1,11 @@
-//! redb behind the seam: a B-tree in one file, which readers share and one writer at a time copies
-//! what it changes of.
+//! redb behind the `Engine` trait: a B-tree in one file, which readers share. One writer at a time
+//! copies what it changes.
 //! ```text
 //! put --> a transaction of its own, not durable: in memory until a durable one
 //!     --> flush: a durable one
 //! ```
-//! Invariant: there is no log, so a put is not even in the system's cache when it returns, where
-//! other stores write their logs.
+//! Invariant: redb has no log. When a put returns, it is not even in the system's page cache, to
+//! which other stores write their logs.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::lock::version_of;
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// Opens redb.
+/// The engine redb.
 pub(crate) struct Redb;
 
 struct Opened {
@@ -53,7 +53,7 @@ impl Engine for Redb {
             settings.block_cache_bytes >> 20,
         );
         let opened = Opened { db: db.map_err(failed)?, settings };
-        // Readers find the table from now on.
+        // This creates the table, so that readers find it.
         opened.write(Durability::Immediate, |_| Ok(()))?;
         Ok(Box::new(opened))
     }
@@ -66,7 +66,7 @@ fn failed(error: impl Into<redb::Error>) -> LabError {
 type Table<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
 
 impl Opened {
-    /// A transaction.
+    /// Runs a write transaction on the table, and commits it.
     fn write(
         &self,
         durability: Durability,
@@ -131,12 +131,12 @@ impl Peer for Opened {
         self.write(Durability::Immediate, |_| Ok(()))
     }
 
-    /// Nothing is done in the background.
+    /// Does nothing: redb has no background work.
     fn settle(&self) -> Result<()> {
         Ok(())
     }
 
-    /// There is one sorted order, always.
+    /// Flushes only: a B-tree has one sorted order, always.
     fn compact(&self) -> Result<()> {
         self.flush()
     }

@@ -1,19 +1,20 @@
-//! RocksDB behind the seam.
+//! RocksDB behind the `Engine` trait.
 //! ```text
 //! filter          in every table                          a scan that it helps
 //! bloom           Bloom, whole keys                       none
-//! ribbon          Ribbon, whole keys, as right as Bloom   none
-//! prefix-bloom:N  Bloom, the first N bytes of keys        within what begins with the same N bytes
+//! ribbon          Ribbon, whole keys, Bloom's accuracy    none
+//! prefix-bloom:N  Bloom, the first N bytes of keys        where all keys share the first N bytes
 //! min-max         the first key of each block, in the     with an end: tables and blocks whose
 //!                 index beside its last one               keys lie outside are not read
 //! none            nothing                                 none
 //!
-//! bloom+universal, ...: the same, with universal compaction in the place of the levelled one
+//! bloom+universal, ...: the same, with universal compaction instead of levelled compaction
 //! ```
-//! Scans are told their end (`iterate_upper_bound`), and are without `total_order_seek` where they
-//! stay within a prefix: up to its successor, too. So would RocksDB's `auto_prefix_mode` decide,
-//! which the crate does not offer.
-//! Invariant: a scan that may leave its prefix is asked in total order, so every filter gives the
+//! Scans pass their end (`iterate_upper_bound`), and set no `total_order_seek` if they stay within
+//! a prefix, up to its successor. RocksDB's `auto_prefix_mode` would decide the same, but the crate
+//! does not offer it.
+//!
+//! Invariant: a scan that may leave its prefix is done in total order, so every filter gives the
 //! same answers.
 
 use std::path::Path;
@@ -33,24 +34,24 @@ use crate::rocks_transactions;
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// Opens RocksDB.
+/// The engine RocksDB.
 pub(crate) struct Rocks;
 
-/// What tables have.
+/// The filter of each table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Filter {
     None,
     WholeKey,
     Ribbon,
-    /// Of so many bytes.
+    /// Of prefixes of this many bytes.
     Prefix(usize),
-    /// No filter, but bounds of blocks.
+    /// No filter, but the first key of each block.
     MinMax,
 }
 
-/// Lengths of prefixes that are offered.
+/// Prefix lengths that are offered.
 const PREFIX_BYTES: std::ops::RangeInclusive<usize> = 1..=16;
-/// Follows the name of a filter.
+/// The suffix of a filter's name that selects universal compaction.
 const UNIVERSAL: &str = "+universal";
 
 struct Opened {
@@ -77,7 +78,7 @@ impl Filter {
 }
 
 impl Filter {
-    /// What the settings say of it.
+    /// Describes the filter for the report's settings.
     fn text(self, name: &str, settings: &PeerSettings) -> String {
         match self {
             Filter::None => "no filter".to_string(),
@@ -138,12 +139,12 @@ fn unknown(filter: &str) -> LabError {
     LabError::Plan(format!("no filter '{filter}'"))
 }
 
-/// The options of a store that is levelled as by default, with a filter.
+/// Returns the options of a store with this filter and default levelled compaction.
 pub(crate) fn options_named(filter: &str, settings: &PeerSettings) -> Result<Options> {
     options(Filter::named(filter).ok_or_else(|| unknown(filter))?, settings)
 }
 
-/// Everything that these set, as text.
+/// Describes everything that these options set.
 pub(crate) fn settings_named(filter: &str, settings: &PeerSettings) -> Result<String> {
     let known = Filter::named(filter).ok_or_else(|| unknown(filter))?;
     Ok(settings_text(&known.text(filter, settings), LEVELLED, settings))
@@ -175,7 +176,7 @@ fn options(filter: Filter, settings: &PeerSettings) -> Result<Options> {
     }
 }
 
-/// As much of a sample as its documentation asks for, for each byte of a dictionary.
+/// Bytes of sample for each byte of a dictionary, as the documentation of RocksDB recommends.
 const TRAINED_PER_BYTE: usize = 100;
 
 fn set_packing(options: &mut Options, packing: &PeerPacking) -> Result<()> {
@@ -184,7 +185,7 @@ fn set_packing(options: &mut Options, packing: &PeerPacking) -> Result<()> {
         Compression::None => DBCompressionType::None,
         Compression::Lz4 => DBCompressionType::Lz4,
         Compression::Zstd { level: of_zstd } => {
-            // The window's bits and the strategy are its defaults.
+            // These window bits and this strategy are the defaults.
             let level = (*of_zstd).into();
             options.set_compression_options(-14, level, 0, *dictionary_bytes as i32);
             options.set_zstd_max_train_bytes((TRAINED_PER_BYTE * dictionary_bytes) as i32);
@@ -197,9 +198,10 @@ fn set_packing(options: &mut Options, packing: &PeerPacking) -> Result<()> {
     Ok(())
 }
 
-/// Blob files. Their garbage is collected as by default once that is on: of the oldest quarter of
-/// them, as compactions meet their values. With a share it is collected of all of them, by
-/// compactions of their own from that share on. Values share the cache with blocks.
+/// Enables blob files and their garbage collection. Without a share of garbage, the defaults apply:
+/// compactions move values out of the oldest quarter of the files as they meet them. With a share,
+/// all files take part, and a share of garbage above it starts compactions of its own. Values share
+/// the cache with blocks.
 fn set_values_apart(options: &mut Options, (bytes, share): (usize, Option<f64>), cache: &Cache) {
     options.set_enable_blob_files(true);
     options.set_min_blob_size(bytes as u64);
@@ -210,13 +212,13 @@ fn set_values_apart(options: &mut Options, (bytes, share): (usize, Option<f64>),
     options.set_blob_gc_force_threshold(force_threshold);
 }
 
-/// The oldest files, by their share, whose values compactions move.
+/// The oldest files whose values compactions move, as a share of all files.
 const BLOB_AGE_CUTOFF: f64 = 0.25;
-/// The share of garbage in the oldest files from which on compactions are made for them: with 1,
-/// never.
+/// The share of garbage in the oldest files that starts compactions for them. With 1 none are
+/// started.
 const BLOB_FORCE_THRESHOLD: f64 = 1.0;
 
-/// Age cutoff and force threshold.
+/// Returns the age cutoff and the force threshold.
 fn collection(share: Option<f64>) -> (f64, f64) {
     share.map_or((BLOB_AGE_CUTOFF, BLOB_FORCE_THRESHOLD), |share| (1.0, share))
 }
@@ -237,14 +239,14 @@ fn packing_text(packing: &PeerPacking) -> String {
     }
 }
 
-/// An index of this type has no name of its own in the crate.
+/// The crate has no name for this type of index.
 const FIRST_KEYS: &str = "block_based_table_factory={index_type=kBinarySearchWithFirstKey}";
 
 fn settings_text(filter: &str, shape: &str, settings: &PeerSettings) -> String {
     format!(
         "RocksDB (librocksdb-sys {}, {}); {shape}; {} threads merge and flush; {filter}; block cache {} MiB \
          (HyperClock), blocks of 4096 bytes, {}, {}; {}; log written, not synced; write buffer {} MiB; else defaults",
-        version_of("librocksdb-sys"), // Its last part is RocksDB's own.
+        version_of("librocksdb-sys"), // Behind `+`: the version of RocksDB.
         instructions(),
         settings.merge_threads + 1,
         settings.block_cache_bytes >> 20,
@@ -271,7 +273,7 @@ fn tables(filter: Filter, settings: &PeerSettings, cache: &Cache) -> BlockBasedO
     tables
 }
 
-/// What the compiler was allowed to use, for both: RocksDB's build takes it from Rust's.
+/// Describes the instruction set. RocksDB is built for the same one as the Rust code.
 fn instructions() -> &'static str {
     if cfg!(target_feature = "avx2") { "built with AVX2" } else { "built for any processor" }
 }
@@ -281,7 +283,7 @@ pub(crate) fn failed(error: rocksdb::Error) -> LabError {
 }
 
 impl Opened {
-    /// Whether the filter may answer for a scan: all that lies in it has its prefix.
+    /// Whether the filter may answer a scan: all keys of the range share the prefix.
     fn stays_in_prefix(&self, from: &[u8], before: Option<&[u8]>) -> bool {
         let (Filter::Prefix(bytes), Some(before)) = (self.filter, before) else { return false };
         let Some(prefix) = from.get(..bytes) else { return false };
@@ -358,7 +360,7 @@ impl Peer for Opened {
         Ok(())
     }
 
-    /// Each file of level 0 is one, and each other level that has files.
+    /// Counts each file of level 0, and one for each other level that has files.
     fn runs(&self) -> Result<Option<u64>> {
         let files = self.db.live_files().map_err(failed)?;
         let mut levels: Vec<i32> = files.iter().map(|file| file.level).collect();

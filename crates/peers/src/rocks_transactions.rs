@@ -1,11 +1,12 @@
-//! RocksDB's optimistic transactions behind the seam.
+//! RocksDB's optimistic transactions behind the `Engine` trait.
 //! ```text
-//! get     GetForUpdate at the transaction's snapshot: the commit looks whether others have written
-//! scan    an iterator at the snapshot; what it shows is not looked at again, but in CheckedRocks:
-//!         GetForUpdate of each key. New keys between them stay unseen: RocksDB has nothing for
-//!         ranges.
+//! get     GetForUpdate at the transaction's snapshot: the commit checks for writes of others
+//! scan    an iterator at the snapshot. The commit does not check what it shows, except in
+//!         CheckedRocks: GetForUpdate of each key. New keys between them stay unseen: RocksDB
+//!         cannot check ranges.
 //! ```
-//! A transaction that has written nothing is not committed: it has read one moment anyway.
+//! A transaction without writes is not committed: it has read one snapshot anyway.
+//!
 //! Invariant: key spaces are column families with the same options and one block cache.
 
 use std::cell::Cell;
@@ -26,7 +27,7 @@ use crate::rocks::{Rocks, failed, options_named, settings_named};
 type Result<T> = std::result::Result<T, LabError>;
 type Db = OptimisticTransactionDB;
 
-/// Opens RocksDB, with transactions that check the keys that scans have shown.
+/// The engine RocksDB, with transactions that also check the keys that scans have shown.
 pub(crate) struct CheckedRocks;
 
 impl Engine for CheckedRocks {
@@ -61,7 +62,7 @@ struct OpenSpaces {
     settings: String,
 }
 
-/// Opens RocksDB with its column families, of which the first is the default one.
+/// Opens RocksDB with its column families. The first one is the default family.
 pub(crate) fn open(
     folder: &Path,
     (filter, checks_scans): (&str, bool),
@@ -72,7 +73,7 @@ pub(crate) fn open(
     options.create_missing_column_families(true);
     let others = spaces.iter().skip(1).map(|name| name.to_string());
     let names: Vec<String> = std::iter::once("default".to_string()).chain(others).collect();
-    // The clones have one table factory, so one cache.
+    // All clones of the options share one table factory, so one cache.
     let families = names.iter().map(|name| ColumnFamilyDescriptor::new(name, options.clone()));
     let db = Db::open_cf_descriptors(&options, folder, families).map_err(failed)?;
     let scans =
@@ -97,7 +98,7 @@ impl OpenSpaces {
     }
 }
 
-/// Whether others were faster: it is to be tried again.
+/// Whether the error is a conflict, so that the transaction is to be tried again.
 fn is_conflict(error: &rocksdb::Error) -> bool {
     matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain)
 }
@@ -172,7 +173,7 @@ impl TransactionalStore for OpenSpaces {
         self.db.put_cf_opt(self.family(space), key, value, &self.writes).map_err(failed)
     }
 
-    /// It has no operation of its own for that: a transaction, until it commits.
+    /// Runs transactions until one commits, because RocksDB has no such operation.
     fn put_if_absent(&self, space: Space, key: &[u8], value: &[u8]) -> Result<bool> {
         loop {
             let done = self.attempt(&mut |open| {

@@ -1,15 +1,15 @@
-//! SurrealKV behind the seam: an LSM-tree in Rust, levelled, whose every read and write is a
+//! SurrealKV behind the `Engine` trait: a levelled LSM-tree in Rust, where each read and write is a
 //! transaction.
 //! ```text
 //! put --> a transaction of its own --> commit, which is awaited here:
-//!     a runtime of tokio for each open store
+//!     each open store has its own tokio runtime
 //!
 //! filter   in every table
-//! bloom    Bloom, whole keys, 10 bits per key: others cannot be asked for
+//! bloom    Bloom, whole keys, 10 bits per key: no other number can be set
 //! ribbon   Ribbon, whole keys, bits per key rounded down
 //! none     nothing
 //! ```
-//! Invariant: values are in the tables, whatever their size: the log for large ones is off, as by
+//! Invariant: all values are in the tables, however large: the log for large values is off, as by
 //! default.
 
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::lock::version_of;
 
 type Result<T> = std::result::Result<T, LabError>;
 
-/// Opens SurrealKV.
+/// The engine SurrealKV.
 pub(crate) struct Surreal;
 
 struct Opened {
@@ -37,9 +37,9 @@ struct Opened {
     settings: String,
 }
 
-/// Between two looks at the files.
+/// Pause between two looks at the files.
 const LOOK: Duration = Duration::from_millis(20);
-/// So many looks in a row must find the same files.
+/// Looks in a row that must find the same files.
 const LOOKS: usize = 5;
 
 impl Engine for Surreal {
@@ -81,7 +81,7 @@ impl Engine for Surreal {
         let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
         let runtime = runtime.map_err(|error| LabError::Peer(format!("tokio: {error}")))?;
         let tree = {
-            // Its own tasks are started in the runtime that is entered.
+            // SurrealKV starts its tasks in the runtime that is entered.
             let _entered = runtime.enter();
             builder.build().map_err(failed)?
         };
@@ -97,7 +97,7 @@ impl Engine for Surreal {
     }
 }
 
-/// As all other stores here.
+/// The block size of all other stores here.
 const BLOCK_BYTES: usize = 4096;
 
 fn failed(error: Error) -> LabError {
@@ -105,7 +105,7 @@ fn failed(error: Error) -> LabError {
 }
 
 impl Opened {
-    /// A transaction that writes; again, if it is told to.
+    /// Runs a write transaction; after a conflict, again.
     fn write(
         &self,
         change: impl Fn(&mut Transaction) -> std::result::Result<(), Error>,
@@ -133,7 +133,7 @@ impl Opened {
                 match file.metadata() {
                     Ok(about) if about.is_dir() => folders.push(file.path()),
                     Ok(about) => files.push((file.path(), about.len())),
-                    // Gone meanwhile.
+                    // The file was removed meanwhile.
                     Err(_) => {}
                 }
             }
@@ -191,7 +191,7 @@ impl Peer for Opened {
     }
 
     fn flush(&self) -> Result<()> {
-        // Into level 0, and no deeper.
+        // To level 0, and no deeper.
         self.compact_to(&CompactRangeOptions {
             flush_memtable: true,
             target_level: Some(0),
@@ -199,7 +199,7 @@ impl Peer for Opened {
         })
     }
 
-    /// It does not tell what is due: the files stay as they are for some time.
+    /// Waits until the files stay the same for some time, as SurrealKV does not report due work.
     fn settle(&self) -> Result<()> {
         let (mut same, mut files) = (0, self.files());
         while same < LOOKS {

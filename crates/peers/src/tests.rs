@@ -1,4 +1,5 @@
-//! The seam's contract, kept by every engine here: each answers like a map.
+//! The contract of the `Engine` trait and its stores, kept by every engine here: each behaves like
+//! a map.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use trommel_lab::{
 use crate::export::export;
 use crate::{engines, packing_engines, separating_engines, transactional_engines};
 
-/// Small stores, which all have the same.
+/// A small store of each name, all with the same settings.
 fn stores(names: &[&str], folder: &Path) -> StoresPlan {
     StoresPlan {
         contenders: names.iter().map(|name| name.parse().expect("a name")).collect(),
@@ -166,7 +167,7 @@ fn large_values_are_apart_and_right_in_every_engine_that_can() {
         assert!(report.space_per_byte > 0.9, "{}: {}", report.engine, report.space_per_byte);
         assert!(report.settings.contains("1024 bytes on"), "{}", report.settings);
     }
-    // What compresses to half is packed, apart as well.
+    // Values that compress to half their size are compressed, in separate files as well.
     let packings = vec!["lz4".parse().expect("a name")];
     let contenders = vec!["rocksdb".parse().expect("a name")];
     let mut packed = ValuesPlan { packings, ..plan.clone() };
@@ -260,13 +261,13 @@ fn every_workload_of_transactions_leaves_what_its_commits_say() {
             .iter()
             .find(|report| report.engine == engine && hot(report.workload) && report.threads == 4)
     };
-    // Each of 4000 increments is there once, whoever was in the way.
+    // Each of 4000 increments counts once, despite all conflicts.
     assert!(
         ["trommel", "rocksdb"].iter().all(|name| hot(name).is_some_and(|it| it.commits == 4000))
     );
 }
 
-/// How an attempt ends that reads something, of which a part is then written by others.
+/// Returns how an attempt ends that reads, if another writer then changes part of what it read.
 fn ends_after(
     store: &dyn TransactionalStore,
     read: impl Fn(&dyn trommel_lab::OpenTransaction),
@@ -332,14 +333,14 @@ fn min_max_has_an_index_of_first_keys() {
     }
 }
 
-/// Entries of a stream.
+/// Reads the entries of a stream.
 fn entries_of(stream: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut reader = StreamReader::new(stream, Some(StreamForm::Native)).expect("a stream");
     let next = std::iter::from_fn(|| reader.next_entry().expect("sound"));
     next.map(|entry| (entry.key, entry.value)).collect()
 }
 
-/// Keys that are no text, values of no and of many bytes.
+/// Keys that are not text, and values from no bytes to many.
 fn odd_entries() -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = (0..=255u8)
         .map(|byte| (vec![byte, 0, 0xff], vec![byte; usize::from(byte) * 100]))
@@ -357,7 +358,7 @@ fn a_folder_of_rocksdb_is_exported_byte_by_byte() {
     db.create_cf("other", &rocksdb::Options::default()).expect("made");
     for (place, (key, value)) in odd_entries().iter().enumerate() {
         db.put(key, value).expect("puts");
-        // Half of them in tables, the rest in the log.
+        // Half of them go to tables, the rest to the log.
         if place == 128 {
             db.flush().expect("flushes");
         }

@@ -1,9 +1,9 @@
-//! Keys behind each other, which many threads write at once, each to a place of its own.
+//! Keys stored one after the other, which many threads write at once, each to its own place.
 //! ```text
 //! | length + 1 | bytes | length + 1 | bytes | 0 ...      words of 64 bits
 //!                                             not written yet
 //! ```
-//! Invariant: who sees a key's length sees its bytes.
+//! Invariant: a reader that sees a key's length sees the key's bytes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,37 +11,37 @@ use crate::keys::KEY_BYTES_MAX;
 
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// Words for keys.
+/// The words that hold keys.
 pub(crate) struct Arena(Box<[AtomicU64]>);
 
-/// A key that was read.
+/// A copy of a key that was read.
 pub(crate) struct ReadKey {
     bytes: [u8; KEY_BYTES_MAX],
     len: usize,
 }
 
 impl Arena {
-    /// Of so many words, nothing written.
+    /// Creates an arena of this many words, without keys.
     pub(crate) fn new(words: usize) -> Arena {
         Arena(zeros(words))
     }
 
-    /// Words that a key of so many bytes takes.
+    /// Returns the number of words that a key of this length takes.
     pub(crate) fn words_of(key_bytes: usize) -> usize {
         1 + key_bytes.div_ceil(WORD_BYTES)
     }
 
-    /// The bytes that so many words have.
+    /// Returns the number of bytes in this many words.
     pub(crate) fn bytes_of(words: usize) -> usize {
         words * WORD_BYTES
     }
 
-    /// How many words there are.
+    /// The number of words.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Writes a key. Requires: it is cut, and its words are this writer's.
+    /// Writes a key. Requires: the key is cut, and its words belong to this writer.
     #[inline]
     pub(crate) fn write(&self, at: usize, key: &[u8]) {
         let place = &self.0[at..at + Arena::words_of(key.len())];
@@ -57,8 +57,8 @@ impl Arena {
         place[0].store(key.len() as u64 + 1, Ordering::Release);
     }
 
-    /// Reads the key at a place, and gives the next place. None: it is not written yet. Requires: a
-    /// key begins there.
+    /// Reads the key at a word, and returns the word behind it. None: the key is not written yet.
+    /// Requires: a key begins at the word.
     #[inline]
     pub(crate) fn read(&self, at: usize, key: &mut ReadKey) -> Option<usize> {
         key.len = (self.0[at].load(Ordering::Acquire) as usize).checked_sub(1)?;
@@ -69,25 +69,24 @@ impl Arena {
         Some(next)
     }
 
-    /// The bytes that it takes.
+    /// Memory in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
 }
 
 impl ReadKey {
-    /// None yet.
+    /// Creates it without a key.
     pub(crate) fn new() -> ReadKey {
         ReadKey { bytes: [0; KEY_BYTES_MAX], len: 0 }
     }
 
-    /// The key.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 }
 
-/// So many words of zero.
+/// Allocates this many words, all zero.
 pub(crate) fn zeros(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }

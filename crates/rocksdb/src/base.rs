@@ -1,7 +1,7 @@
-//! What can stand behind doors: databases of three kinds, by one set of methods.
+//! The databases that a door can guard: three kinds with one set of methods.
 //! ```text
-//! RocksDb                   DBWithThreadMode            writes as they come
-//! RocksOptimisticDb         OptimisticTransactionDB     commits that fail where others were first
+//! RocksDb                   DBWithThreadMode            plain writes
+//! RocksOptimisticDb         OptimisticTransactionDB     commits that fail after a conflict
 //! RocksTransactionDb        TransactionDB               keys that are locked until the commit
 //! ```
 
@@ -16,19 +16,18 @@ use rocksdb::{
 
 use crate::family::ColumnFamily;
 
-/// The database that stands behind the doors of a [`Db`](crate::Db).
+/// The database behind the doors of a [`Db`](crate::Db).
 pub type RocksDb = DBWithThreadMode<MultiThreaded>;
-/// The database that stands behind the doors of an
-/// [`OptimisticTransactionDb`](crate::OptimisticTransactionDb).
+/// The database behind the doors of an [`OptimisticTransactionDb`](crate::OptimisticTransactionDb).
 pub type RocksOptimisticDb = OptimisticTransactionDB<MultiThreaded>;
-/// The database that stands behind the doors of a [`TransactionDb`](crate::TransactionDb).
+/// The database behind the doors of a [`TransactionDb`](crate::TransactionDb).
 pub type RocksTransactionDb = TransactionDB<MultiThreaded>;
 
 type Family<'a> = ColumnFamily<'a>;
 
-/// A database of RocksDB: see its own methods by these names. It is for this crate to implement.
+/// A RocksDB database: see its own methods of these names. Only this crate implements it.
 pub trait Base: DBAccess + Sized + Send + Sync + 'static {
-    /// What [`DoorDb::write`](crate::DoorDb::write) takes.
+    /// The type that [`DoorDb::write`](crate::DoorDb::write) takes.
     type Batch;
 
     #[doc(hidden)]
@@ -95,21 +94,21 @@ pub trait Base: DBAccess + Sized + Send + Sync + 'static {
     #[doc(hidden)]
     fn property_int_value(&self, name: &str) -> Result<Option<u64>, Error>;
 
-    /// Keys of a family that lie far apart, as far as its files tell.
+    /// First and last keys of a family's files, in order; empty if they are unknown.
     #[doc(hidden)]
     fn places(&self, family: &str) -> Vec<Vec<u8>>;
-    /// About how many keys a family has. None: that is not told.
+    /// The estimated number of keys in a family. None: it is unknown.
     #[doc(hidden)]
     fn estimated_keys(&self, family: &str) -> Option<u64>;
 
-    /// The number of the last write.
+    /// The sequence number of the last write.
     #[doc(hidden)]
     fn last_sequence_number(&self) -> u64 {
         SnapshotWithThreadMode::new(self).sequence_number()
     }
 }
 
-/// The methods that all three kinds have by the same names.
+/// The methods that have the same names in all three kinds.
 macro_rules! shared_methods {
     () => {
         fn bytes_of(batch: &Self::Batch) -> &[u8] {
@@ -217,7 +216,7 @@ macro_rules! shared_methods {
     };
 }
 
-/// What `TransactionDB` of the crate `rocksdb` does not have.
+/// Methods that the `TransactionDB` of the crate `rocksdb` lacks.
 macro_rules! knowledge_of_files {
     () => {
         fn places(&self, family: &str) -> Vec<Vec<u8>> {

@@ -1,27 +1,26 @@
-//! The keys of a write batch, read from its bytes.
+//! The keys of a write batch, decoded from its bytes.
 //! ```text
 //! sequence number (8) | count (4) | record | record | ...
-//! record   tag | [family, varint] | key, behind its length | [value, behind its length]
+//! record   tag | [family, varint] | length, key | [length, value]
 //! ```
-//! Invariant: a batch with a record that is not known here is known as such, not as one with fewer
-//! keys.
+//! Invariant: a batch with an unknown record is an error, and never a batch with fewer keys.
 
 const HEADER_BYTES: usize = 12;
 
 /// What a record does to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// The key may be there from now on.
+    /// The key may exist from now on.
     Write,
-    /// The key may be gone from now on, or keys up to another one.
+    /// The key may be gone from now on, or all keys up to another one.
     Delete,
 }
 
-/// The batch has something that is not known here.
+/// The batch has a record of an unknown kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownRecord;
 
-/// Calls `each` with the family, what is done, and the key of each record.
+/// Calls `each` for each record with the family's id, the action and the key.
 pub(crate) fn walk(
     bytes: &[u8],
     mut each: impl FnMut(u32, Act, &[u8]),
@@ -29,7 +28,7 @@ pub(crate) fn walk(
     let mut rest = bytes.get(HEADER_BYTES..).ok_or(UnknownRecord)?;
     while let Some((&tag, behind)) = rest.split_first() {
         rest = behind;
-        // Tag, whether a family follows, what it does, parts behind the key.
+        // A tag determines: whether a family follows, the action, the fields behind the key.
         let (has_family, act, parts) = match tag {
             0x0 | 0x7 => (false, Act::Delete, 0),
             0x4 | 0x8 => (true, Act::Delete, 0),
@@ -37,12 +36,12 @@ pub(crate) fn walk(
             0xe => (true, Act::Delete, 1),
             0x1 | 0x2 | 0x16 => (false, Act::Write, 1),
             0x5 | 0x6 | 0x17 => (true, Act::Write, 1),
-            // Data for the log alone; the name of a transaction that is prepared.
+            // Data for the log only; the name of a prepared transaction.
             0x3 | 0xa => {
                 part(&mut rest)?;
                 continue;
             }
-            // Where a transaction that is prepared begins.
+            // The begin of a prepared transaction.
             0x9 | 0xd => continue,
             _ => return Err(UnknownRecord),
         };

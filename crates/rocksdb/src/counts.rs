@@ -1,11 +1,11 @@
-//! What a door did, counted by many threads without waiting for each other.
+//! Counters of a door, which threads update without waiting for each other.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const STRIPES: usize = 16;
 
-/// On a cache line of its own.
+/// Counters on a cache line of their own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Stripe {
@@ -15,11 +15,11 @@ struct Stripe {
     ranges: AtomicU64,
 }
 
-/// Counts of one door.
+/// The counters of one door.
 #[derive(Default)]
 pub(crate) struct Counts {
     stripes: [Stripe; STRIPES],
-    /// Waste before the last scan.
+    /// Wasted queries before the last scan.
     forgotten: AtomicU64,
     scans: AtomicU64,
     scanned_keys: AtomicU64,
@@ -35,7 +35,7 @@ impl Counts {
         &self.stripes[STRIPE.get()]
     }
 
-    /// Counts an answer, and gives it back.
+    /// Counts an answer, and returns it.
     #[inline]
     pub(crate) fn count(&self, is_denied: bool) -> bool {
         let stripe = self.stripe();
@@ -44,7 +44,7 @@ impl Counts {
         is_denied
     }
 
-    /// A key was passed on for nothing.
+    /// Counts a key that was passed on although RocksDB does not have it.
     pub(crate) fn waste(&self) {
         self.stripe().wasted.fetch_add(1, Ordering::Relaxed);
     }
@@ -61,34 +61,34 @@ impl Counts {
         self.sum(|stripe| &stripe.passed)
     }
 
-    /// A range is asked for.
+    /// Counts a range query.
     #[inline]
     pub(crate) fn count_range(&self) {
         self.stripe().ranges.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ranges that were asked for.
+    /// The number of range queries.
     pub(crate) fn ranges(&self) -> u64 {
         self.sum(|stripe| &stripe.ranges)
     }
 
-    /// All questions.
+    /// The number of all queries.
     pub(crate) fn answered(&self) -> u64 {
         self.denied() + self.passed()
     }
 
-    /// Since the last scan.
+    /// The number of wasted queries since the last scan.
     pub(crate) fn wasted(&self) -> u64 {
         let all = self.sum(|stripe| &stripe.wasted);
         all - self.forgotten.load(Ordering::Relaxed).min(all)
     }
 
-    /// A scan begins.
+    /// Resets the wasted queries when a scan begins.
     pub(crate) fn forget_waste(&self) {
         self.forgotten.store(self.sum(|stripe| &stripe.wasted), Ordering::Relaxed);
     }
 
-    /// A scan has made a filter of so many keys.
+    /// Counts a scan that has made a filter of this many keys.
     pub(crate) fn count_scan(&self, keys: u64) {
         self.scans.fetch_add(1, Ordering::Relaxed);
         self.scanned_keys.fetch_add(keys, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! A database behind its doors: opening, closing, families.
+//! A database behind its doors: opening, closing, column families.
 //! ```text
-//! open    files of filters read ── RocksDB opened ── a door for each family ── worker started
-//! close   worker stopped ── RocksDB closed ── files of filters written
+//! open    filter files read ── RocksDB opened ── a door for each family ── worker started
+//! close   worker stopped ── RocksDB closed ── filter files written
 //! ```
-//! Invariant: nobody writes to RocksDB but through `write.rs` and [`Db::unguarded`].
+//! Invariant: all writes go to RocksDB through `write.rs` or [`Db::unguarded`].
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -32,17 +32,17 @@ use crate::worker::{self, Worker};
 
 const DEFAULT: &str = rocksdb::DEFAULT_COLUMN_FAMILY_NAME;
 
-/// A RocksDB database with a filter of all keys of each column family in front.
+/// A RocksDB database behind doors: one filter of all keys of each column family.
 ///
-/// It has the methods of [`rocksdb::DB`] by the same names. All that is written goes through it:
-/// [`DoorDb::unguarded`] is for what it does not offer.
+/// It has the methods of [`rocksdb::DB`] by the same names. All writes must go through it.
+/// [`DoorDb::unguarded`] gives access to everything else.
 pub type Db = DoorDb<RocksDb>;
 
-/// A database of one of RocksDB's three kinds with a filter of all keys of each column family in
-/// front: see [`Db`], [`OptimisticTransactionDb`](crate::OptimisticTransactionDb) and
+/// One of RocksDB's three kinds of databases, with one filter of all keys of each column family.
+/// See [`Db`], [`OptimisticTransactionDb`](crate::OptimisticTransactionDb) and
 /// [`TransactionDb`](crate::TransactionDb).
 pub struct DoorDb<B: Base> {
-    /// Some, until it is closed.
+    /// None once it is closed.
     shared: Option<Arc<Shared<B>>>,
     worker: Option<JoinHandle<()>>,
     default_door: Arc<Door>,
@@ -50,15 +50,15 @@ pub struct DoorDb<B: Base> {
     options: DoorOptions,
 }
 
-/// What the worker sees of a database.
+/// The parts of a database that the worker uses.
 pub(crate) struct Shared<B> {
     pub(crate) db: B,
-    /// By RocksDB's number of their families.
+    /// Doors by RocksDB's id of their families.
     doors: RwLock<HashMap<u32, Arc<Door>>>,
     pub(crate) bell: Arc<Bell>,
-    /// Whether the worker is to end.
+    /// Whether the worker must end.
     pub(crate) is_stopped: AtomicBool,
-    /// Whether the log may have writes that no scan has seen: some failed, or were made by others.
+    /// Whether the log may have writes that no scan has seen: failed ones, or unguarded ones.
     has_unseen_writes: AtomicBool,
     has_snapshots: AtomicBool,
 }
@@ -78,11 +78,11 @@ impl<B> Shared<B> {
     }
 }
 
-/// RocksDB's number of a family: a write batch tells it.
+/// RocksDB's id of a family, taken from a write batch.
 fn id_of(family: &impl AsColumnFamilyRef) -> u32 {
     let (mut batch, mut number) = (WriteBatch::default(), 0);
     batch.put_cf(family, b"", b"");
-    // Without a record the number is the default family's, whose door is asked for no other.
+    // For the default family, whose records have no id, `walk` gives 0.
     let walked = batch::walk(batch.data(), |id, _, _| number = id);
     walked.expect("a put is a record that is known");
     number
@@ -176,8 +176,8 @@ impl Db {
         Self::open_with(options, path, families, Some(ttl), DoorOptions::default())
     }
 
-    /// Opens a database with these families, entries that live so long (None: for ever), and doors
-    /// that are kept so.
+    /// Opens a database with these families, a time to live for entries (None: unlimited), and
+    /// options for the doors.
     pub fn open_with<P, I>(
         options: &Options,
         path: P,
@@ -197,7 +197,7 @@ impl Db {
     }
 }
 
-/// The families, the default one among them.
+/// Adds the default family, if it is missing.
 pub(crate) fn with_default(
     families: impl IntoIterator<Item = ColumnFamilyDescriptor>,
 ) -> Vec<ColumnFamilyDescriptor> {
@@ -209,7 +209,7 @@ pub(crate) fn with_default(
 }
 
 impl<B: Base> DoorDb<B> {
-    /// Opens a database with `open`, and doors before all of its families.
+    /// Opens a database with `open`, and puts a door in front of each of its families.
     pub(crate) fn open_behind(
         path: &Path,
         families: Vec<ColumnFamilyDescriptor>,
@@ -251,19 +251,19 @@ impl<B: Base> DoorDb<B> {
         })
     }
 
-    /// Removes a database and the files of its filters: see [`rocksdb::DB::destroy`].
+    /// Removes a database and its filter files: see [`rocksdb::DB::destroy`].
     pub fn destroy<P: AsRef<Path>>(options: &Options, path: P) -> Result<(), Error> {
         image::remove_all(path.as_ref());
         DB::destroy(options, path)
     }
 
-    /// Repairs a database, whose filters are made anew: see [`rocksdb::DB::repair`].
+    /// Repairs a database, whose filters are then rebuilt: see [`rocksdb::DB::repair`].
     pub fn repair<P: AsRef<Path>>(options: &Options, path: P) -> Result<(), Error> {
         image::remove_all(path.as_ref());
         DB::repair(options, path)
     }
 
-    /// The names of a database's families: see [`rocksdb::DB::list_cf`].
+    /// Lists the names of a database's families: see [`rocksdb::DB::list_cf`].
     pub fn list_cf<P: AsRef<Path>>(options: &Options, path: P) -> Result<Vec<String>, Error> {
         DB::list_cf(options, path)
     }
@@ -272,7 +272,7 @@ impl<B: Base> DoorDb<B> {
         let Some(shared) = self.shared.take() else { return };
         worker::stop(&shared);
         if let Some(worker) = self.worker.take() {
-            // What it panicked of has left views that are whole.
+            // A panic of the worker leaves the views whole.
             drop(worker.join());
         }
         let doors = shared.doors();
@@ -281,7 +281,7 @@ impl<B: Base> DoorDb<B> {
         let path = shared.db.path().to_path_buf();
         let Ok(shared) = Arc::try_unwrap(shared) else { return };
         let may_lack_keys = shared.has_unseen_writes.load(Ordering::SeqCst);
-        drop(shared); // RocksDB closes: its files stay as they are from here on.
+        drop(shared); // RocksDB closes, and does not change its files after this.
         if self.options.is_kept && (!may_lack_keys || is_broken(Rule::Failing)) {
             let filters = filters.iter().map(|(door, filter)| (door.id, &door.name[..], &**filter));
             image::write_all(&path, filters);
@@ -305,8 +305,8 @@ impl<B: Base> DoorDb<B> {
         &self.shared().db
     }
 
-    /// What a write was answered. One that failed, but for others that were first, may be in the
-    /// log all the same. It then comes back when the log is read, at the next opening, which scans.
+    /// Passes on the result of a write. A failed write, unless it was a conflict, may still be in
+    /// the log. Recovery then brings it back, so the next opening scans.
     pub(crate) fn told<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
         let is_conflict =
             |error: &Error| matches!(error.kind(), ErrorKind::Busy | ErrorKind::TryAgain);
@@ -316,7 +316,7 @@ impl<B: Base> DoorDb<B> {
         written
     }
 
-    /// Whether RocksDB makes snapshots: it does not where values are written over in memory.
+    /// Whether RocksDB supports snapshots. It does not if memtable values are updated in place.
     pub(crate) fn has_snapshots(&self) -> bool {
         self.shared().has_snapshots.load(Ordering::SeqCst)
     }
@@ -329,18 +329,18 @@ impl<B: Base> DoorDb<B> {
         family.map_or(&*self.default_door, |family| family.door())
     }
 
-    /// What the door of the default family has and did.
+    /// The state and the counters of the default family's door.
     pub fn door_state(&self) -> DoorState {
         self.default_door.report()
     }
 
-    /// What the door of a family has and did.
+    /// The state and the counters of a family's door.
     pub fn door_state_cf(&self, family: &ColumnFamily<'_>) -> DoorState {
         family.door().report()
     }
 
-    /// Waits until each door that can answer does, at most so long. Whether all of them do. Doors
-    /// that sleep are woken.
+    /// Wakes sleeping doors, and waits until each door that can answer does, but no longer than
+    /// this. Returns whether all of them do.
     pub fn wait_for_doors(&self, at_most: Duration) -> bool {
         const STEP: Duration = Duration::from_millis(1);
         let end = Instant::now().checked_add(at_most);
@@ -357,14 +357,13 @@ impl<B: Base> DoorDb<B> {
         }
     }
 
-    /// Calls `act` with the database itself. Doors deny nothing from before until a scan of all
-    /// keys has ended after it: whatever it writes, it breaks no answer. The next opening scans,
-    /// too.
+    /// Calls `act` with the database itself. All doors deny nothing until a scan that begins
+    /// afterwards has ended, so `act` may write anything. The next opening scans, too.
     pub fn unguarded<T>(&self, act: impl FnOnce(&B) -> T) -> T {
         let tickets: Vec<Ticket<Arc<Door>>> =
             self.shared().doors().into_iter().map(Ticket::lapse).collect();
         let result = act(self.inner());
-        // Of writes of its own that failed nobody tells.
+        // Nobody reports failed writes of `act`.
         self.shared().has_unseen_writes.store(true, Ordering::SeqCst);
         drop(tickets);
         self.shared().bell.ring();
@@ -409,14 +408,14 @@ impl<B: Base> DoorDb<B> {
         let id = self.inner().cf_handle(name).map(|family| id_of(&family));
         self.inner().drop_cf(name)?;
         let mut doors = self.shared().doors.write().unwrap_or_else(PoisonError::into_inner);
-        // By its number: meanwhile another family may have the name.
+        // By id, as another family may have the same name meanwhile.
         if let Some(door) = id.and_then(|id| doors.remove(&id)) {
             door.shut();
         }
         Ok(())
     }
 
-    /// A family may have another extractor of prefixes.
+    /// Reads the rules again: a family may have another prefix extractor.
     pub(crate) fn read_rules_again(&self) {
         let rules = rules_of(self.path());
         for door in self.shared().doors() {

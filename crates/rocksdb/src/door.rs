@@ -1,15 +1,16 @@
-//! The door of one column family: writers note keys, readers ask, the worker keeps the filter.
+//! The door of one column family: writers note keys, readers query, the worker maintains the
+//! filter.
 //! ```text
 //! writer   enter ── note keys ── write to RocksDB ── leave          a ticket
-//! reader   look at the view ── ask ── denied: done; else RocksDB
-//! worker   close the last list ── open the next one ── give its keys to the filter ── publish
+//! reader   load the view ── query ── denied: done; else RocksDB
+//! worker   close the last list ── open the next one ── add its keys to the filter ── publish
 //!          close, open ── wait for tickets of closed lists ── snapshot ── scan ── publish
 //!
-//! phase    Wanted ── Building ── Live ── Asleep (nobody asks: writers note nothing) ── Wanted
+//! phase    Wanted ── Building ── Live ── Asleep (no queries: writers note nothing) ── Wanted
 //! ```
-//! A rebuilt filter has what its snapshot shows. A key that was noted before the last list was
-//! opened is either seen by the snapshot, as its write was waited for, or was deleted. One that was
-//! noted later stays: the worker keeps those lists until the new filter has them.
+//! A rebuilt filter has all keys of its snapshot. Take a key that was noted before the last list
+//! was opened. Either the snapshot shows it, since the scan waited for its write, or it was
+//! deleted. A key noted later stays: the worker keeps those lists until the new filter has them.
 //!
 //! Invariant: views change under the lock of the state, and a view without a filter denies nothing.
 
@@ -30,49 +31,51 @@ use crate::pause::{self, Point, Rule};
 use crate::recent::{Flight, Noted, Recent, Room};
 use crate::view::{Asked, View};
 
-/// The first list of recent keys, and one after a quiet time.
+/// Keys of the first list of recent keys, and of one after a quiet time.
 const ROOM_LEAST: usize = in_tests(1 << 6, 1 << 13);
-/// A full list has at most such a part of the filter's keys, or this many.
+/// A list holds at most a 16th of the filter's keys, or `ROOM_SMALL` keys if that is more.
 const ROOM_PART: u64 = 16;
 const ROOM_SMALL: usize = in_tests(1 << 7, 1 << 14);
-/// Longer ones would not stay near the processor, and would take more memory.
+/// The most keys of a list. A longer one would leave the processor's caches, and take more memory.
 const ROOM_MOST: usize = 1 << 15;
-/// Bytes of a key, as long as none has come.
+/// Assumed bytes of a key until the first one is noted.
 const KEY_BYTES: usize = 16;
-/// Full lists that wait for the worker. More: it cannot keep up.
+/// Lists of a view. With this many, the worker cannot keep up, and the door falls asleep.
 const LISTS_MAX: usize = 20;
-/// Full lists that wait for each other, as the filter is written anew whatever it is given.
+/// Closed lists that wait to be absorbed together: each absorption writes the whole filter anew.
 const LISTS_WAITING: usize = 8;
-/// Fewer do if they have such a part of its keys, or if so many questions came since, as a part of
-/// its keys: one of thirty ranges meets a full list for nothing, which costs as much by then.
+/// Fewer are absorbed if they hold an 8th of the filter's keys, or after queries for a 128th of
+/// them. By then false positives cost as much: a full list passes on one range of thirty.
 const GIVEN_PART: u64 = 8;
 const ASKED_PART: u64 = 128;
-/// Keys that are kept for the filter that is being built.
+/// Keys kept for the filter that is being built. With more, the door falls asleep.
 const KEPT_MAX: usize = 1 << 24;
-/// Full lists in which nobody asked, before the door falls asleep.
+/// Full lists in a row without a query before the door falls asleep.
 const LISTS_UNASKED: u32 = 2;
-/// Places of keys take longer to find than their hashes. Those of so many are found for one range
-/// that is asked for: at fewer ranges, to pass them on takes less.
+/// Finding a key's position takes longer than hashing it. Lists find positions if there is a range
+/// query for this many keys. With fewer queries, passing ranges on costs less.
 const KEYS_PER_RANGE: u64 = 256;
-/// And some ranges more, as a few may come close behind each other.
+/// Range queries that must come in addition, since a few may come in quick succession.
 const RANGES_MORE: u64 = in_tests(0, 4) as u64;
-/// Lists that answer ranges after one with as many of them.
+/// How many lists answer ranges after a list with enough range queries.
 const LISTS_WITH_LINE: u32 = 4;
-/// Questions that wake it: a part of the keys, so that a scan costs about what they did.
+/// Queries for a 64th of its keys wake the door, but not fewer than `WAKE_LEAST`. By then they have
+/// cost about as much as a scan.
 const WAKE_PART: u64 = 64;
 const WAKE_LEAST: u64 = 256;
-/// The filter is built anew when its overlay has so many times the keys of its base. It errs little
-/// more often by then; that of text errs more the less of its keys the base has.
+/// The filter is rebuilt when its overlay has this many times the keys of its base. It has few more
+/// false positives by then. A filter of text has more, the smaller the base's share of keys is.
 const OVERLAY_TIMES: u64 = 15;
 const OVERLAY_TIMES_OF_TEXT: u64 = 7;
 const OVERLAY_LEAST: u64 = in_tests(1 << 8, 1 << 14) as u64;
-/// Or when so many questions were passed on for nothing, as a part of its keys.
+/// If keys were deleted, it is also rebuilt after wasted queries for a 4th of its keys, but not
+/// after fewer than `WASTE_LEAST`.
 const WASTE_PART: u64 = 4;
 const WASTE_LEAST: u64 = in_tests(500, 20_000) as u64;
-/// How long the worker waits after a scan that failed.
+/// How long the worker waits after a failed scan.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// Tests come by often where others come by seldom.
+/// In tests, rare events are frequent.
 const fn in_tests(small: usize, usual: usize) -> usize {
     if cfg!(test) { small } else { usual }
 }
@@ -80,53 +83,53 @@ const fn in_tests(small: usize, usual: usize) -> usize {
 /// The door of one column family.
 pub(crate) struct Door {
     pub(crate) name: String,
-    /// RocksDB's number of the family.
+    /// RocksDB's id of the family.
     pub(crate) id: u32,
     pub(crate) rules: Rules,
     pub(crate) options: DoorOptions,
     view: ArcSwap<View>,
     state: Mutex<State>,
     bell: Arc<Bell>,
-    /// Whether anybody asked since the last list was opened.
+    /// Whether there was a query since the last list was opened.
     is_asked: AtomicBool,
-    /// Ranges asked for before then.
+    /// Range queries before that.
     ranges_before: AtomicU64,
     /// Whether keys were deleted since the last scan.
     has_deletes: AtomicBool,
-    /// Questions that found it asleep, and how many wake it.
+    /// Queries that found the door asleep, and how many of them wake it.
     unanswered: AtomicU64,
     wake_at: AtomicU64,
     pub(crate) counts: Counts,
 }
 
-/// What a door is about.
+/// What a door is doing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Phase {
-    /// It is to be scanned, not before the time.
+    /// A scan is due, from this time on.
     Wanted(Option<Instant>),
     Building,
     Live,
     Asleep,
-    /// Its family is gone, or bytes do not order its keys.
+    /// The family was dropped, or its keys are not ordered bytewise. There is never a filter.
     Shut,
 }
 
 struct State {
     phase: Phase,
     next_age: u64,
-    /// Raised whenever writes may have gone unnoted: a scan that began before is worth nothing.
+    /// Grows whenever writes may have gone unnoted: a scan that began before is then void.
     lapses: u64,
-    /// Of closed lists, with writes that may be on their way.
+    /// Counters of writes in flight, one for each closed list with such writes.
     flights: Vec<Arc<Flight>>,
-    /// Lists for the filter that is being built.
+    /// The lists that the filter being built lacks.
     kept: Option<Kept>,
     kept_keys: usize,
     unasked: u32,
-    /// Lists from now on that answer ranges.
+    /// How many of the next lists answer ranges.
     with_line: u32,
-    /// Keys noted when the worker came by.
+    /// Age and length of the current list when the worker last looked.
     seen: (u64, usize),
-    /// Questions before the filter was given keys.
+    /// Queries answered before the filter last absorbed keys.
     answered: u64,
 }
 
@@ -135,25 +138,25 @@ struct Kept {
     lists: Vec<SortedKeys>,
 }
 
-/// What a scan has to know.
+/// What a scan needs to know.
 pub(crate) struct Plan {
     lapses: u64,
     flights: Vec<Arc<Flight>>,
-    /// The filter so far.
+    /// The filter before the scan.
     pub(crate) old: Option<Arc<Filter>>,
 }
 
-/// A write on its way: its keys stay noted until a scan has surely seen them.
+/// A write in flight: its keys stay noted until a scan has certainly seen them.
 pub(crate) struct Ticket<D: Deref<Target = Door>> {
     door: D,
-    /// The view in whose current list it noted last.
+    /// The view in whose current list the write noted its last key.
     now: Option<Guard<Arc<View>>>,
-    /// Those whose lists were full.
+    /// The views whose current lists became full before.
     before: Vec<Guard<Arc<View>>>,
 }
 
 impl Door {
-    /// Asked from now on, if there is a filter; else from the first scan on.
+    /// Creates a door: it answers at once if there is a filter, or else after the first scan.
     pub(crate) fn new(
         (name, id): (String, u32),
         rules: Rules,
@@ -201,7 +204,7 @@ impl Door {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What panicked has left a state that denies nothing wrongly: views are published whole.
+        // A panic leaves a state that denies nothing wrongly: views are published as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -210,19 +213,20 @@ impl Door {
     }
 }
 
-/// For those who read.
+/// The readers' part.
 impl Door {
-    /// The view of this moment.
+    /// Returns the current view.
     pub(crate) fn look(&self) -> Guard<Arc<View>> {
         self.view.load()
     }
 
-    /// Whether the view is that of this moment.
+    /// Whether the view is still the current one.
     pub(crate) fn is_current(&self, view: &Arc<View>) -> bool {
         Arc::ptr_eq(&self.view.load(), view)
     }
 
-    /// Whether there is surely no such key, for a reader at this snapshot, or now.
+    /// True proves that the key does not exist, for a reader at this snapshot. None: for a reader
+    /// now.
     #[inline]
     pub(crate) fn denies_key(&self, key: &[u8], snapshot: Option<u64>) -> bool {
         let view = self.look();
@@ -230,14 +234,14 @@ impl Door {
         self.is_in(&view) && self.counts.count(view.denies_key(key, snapshot))
     }
 
-    /// Whether there is surely no key in the range, for a reader at this snapshot, or now.
+    /// True proves that the range is empty, for a reader at this snapshot. None: for a reader now.
     pub(crate) fn denies_range(&self, asked: &Asked<'_>, snapshot: Option<u64>) -> bool {
         let view = self.look();
         pause::at(Point::Looked);
         self.denies_range_in(&view, asked, snapshot)
     }
 
-    /// The same, by a view of before.
+    /// Like [`Door::denies_range`], by a view that was loaded before.
     pub(crate) fn denies_range_in(
         &self,
         view: &View,
@@ -254,7 +258,7 @@ impl Door {
         self.counts.count(view.denies_range(asked, snapshot))
     }
 
-    /// Whether a view can deny anything. Remembers that somebody asked.
+    /// Whether the view can deny anything. Also notes that there was a query.
     #[inline]
     pub(crate) fn is_in(&self, view: &View) -> bool {
         if view.filter.is_none() {
@@ -275,10 +279,10 @@ impl Door {
         }
     }
 
-    /// Ranges are asked for and not answered: the lists from now on answer them, if that pays.
+    /// Opens a list with a line, if that pays: ranges are queried, and the current list has none.
     #[cold]
     fn miss_line(&self, view: &View) {
-        // Whose view is an old one has missed that it is done.
+        // With an old view, the reader may have missed that a list with a line was opened.
         if self.look().current().has_line() || !self.is_worth_a_line(view) {
             return;
         }
@@ -294,30 +298,30 @@ impl Door {
         }
     }
 
-    /// Whether so many ranges were asked for since the current list was opened that its keys had
-    /// better had their places.
+    /// Whether there were so many range queries since the current list was opened that a line would
+    /// have paid off.
     fn is_worth_a_line(&self, view: &View) -> bool {
         let before = self.ranges_before.load(Ordering::Relaxed);
         let asked = self.counts.ranges().saturating_sub(before);
         asked > RANGES_MORE + view.current().len() as u64 / KEYS_PER_RANGE
     }
 
-    /// A key was passed on to RocksDB, which did not have it.
+    /// Notes that a key was passed on although RocksDB does not have it.
     pub(crate) fn note_waste(&self) {
         self.counts.waste();
     }
 }
 
-/// For those who write.
+/// The writers' part.
 impl Door {
-    /// Keys are deleted: the filter denies fewer than it could.
+    /// Notes that keys were deleted, so that the filter denies less than it could.
     pub(crate) fn note_deletes(&self) {
         if !self.has_deletes.load(Ordering::Relaxed) {
             self.has_deletes.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Opens the next list, unless another writer has: this one is full or closed.
+    /// Replaces a full or closed list by a new one, unless another writer has done so.
     #[cold]
     fn replace(&self, full: &Arc<Recent>) {
         let mut state = self.state();
@@ -346,7 +350,7 @@ impl Door {
         self.wake_at.store((keys / WAKE_PART).max(WAKE_LEAST), Ordering::Relaxed);
     }
 
-    /// Room for a list after the current one, of so many times its keys.
+    /// The size of the list after the current one: `times` its keys, within limits.
     fn room_after(&self, view: &View, times: usize) -> Room {
         let keys = view.filter.as_ref().map_or(0, |filter| filter.keys());
         let most = ((keys / ROOM_PART) as usize).clamp(ROOM_SMALL, ROOM_MOST);
@@ -355,7 +359,7 @@ impl Door {
         Room { keys, key_bytes: current.key_bytes(KEY_BYTES) }
     }
 
-    /// Closes the current list and opens one behind it.
+    /// Closes the current list, and opens the next one.
     fn open_list(&self, state: &mut State, view: &View, room: Room) {
         let pays = self.is_worth_a_line(view);
         state.with_line = if pays { LISTS_WITH_LINE } else { state.with_line.saturating_sub(1) };
@@ -367,7 +371,7 @@ impl Door {
         self.open(state, view, View { filter: view.filter.clone(), recents });
     }
 
-    /// Publishes a view whose current list is a new one.
+    /// Publishes a view with a new current list, and closes the old one.
     fn open(&self, state: &mut State, view: &View, next: View) {
         state.next_age += 1;
         view.current().close();
@@ -376,7 +380,7 @@ impl Door {
         self.view.store(Arc::new(next));
     }
 
-    /// From now on writers note nothing, and nothing is denied.
+    /// From now on writers note nothing, and the door denies nothing.
     fn forget(&self, state: &mut State, phase: Phase) {
         let view = self.view.load_full();
         let asleep = Arc::new(Recent::asleep(state.next_age));
@@ -388,7 +392,7 @@ impl Door {
 }
 
 impl<D: Deref<Target = Door>> Ticket<D> {
-    /// A write begins.
+    /// Begins a write.
     pub(crate) fn enter(door: D) -> Ticket<D> {
         let is_bytewise = door.rules.is_bytewise;
         let mut ticket = Ticket { door, now: None, before: Vec::new() };
@@ -399,7 +403,7 @@ impl<D: Deref<Target = Door>> Ticket<D> {
         ticket
     }
 
-    /// Writes of unknown keys begin. Nothing is denied until all of them are done and a scan has
+    /// Begins writes of unknown keys. The door denies nothing until they are done and a scan has
     /// seen them.
     pub(crate) fn lapse(door: D) -> Ticket<D> {
         let mut ticket = Ticket { door, now: None, before: Vec::new() };
@@ -408,7 +412,7 @@ impl<D: Deref<Target = Door>> Ticket<D> {
             if state.phase != Phase::Shut && !pause::is_broken(Rule::Lapses) {
                 ticket.door.forget(&mut state, Phase::Wanted(None));
             }
-            // Under the lock: no scan begins before the ticket is counted.
+            // Under the lock, so that no scan begins before the ticket is counted.
             let view = ticket.door.look();
             view.current().enter();
             view
@@ -434,7 +438,7 @@ impl<D: Deref<Target = Door>> Ticket<D> {
                 Noted::Full => {}
             }
             self.door.replace(now.current());
-            // The old list stays entered: keys that it has are on their way, too.
+            // The old list stays entered, since its keys are still in flight, too.
             self.enter_current();
         }
     }
@@ -446,9 +450,9 @@ impl<D: Deref<Target = Door>> Drop for Ticket<D> {
     }
 }
 
-/// For the worker.
+/// The worker's part.
 impl Door {
-    /// A scan is wanted.
+    /// Asks for a scan, if the door is asleep.
     pub(crate) fn wake(&self) {
         let mut state = self.state();
         if state.phase == Phase::Asleep {
@@ -459,14 +463,14 @@ impl Door {
         self.bell.ring();
     }
 
-    /// Nothing is denied, and nothing is kept any more.
+    /// Denies and notes nothing any more, for good.
     pub(crate) fn shut(&self) {
         let mut state = self.state();
         self.forget(&mut state, Phase::Shut);
     }
 
-    /// Closes a list that gets no keys any more, or any list with keys. Whether none came since the
-    /// worker was here.
+    /// Closes the current list if it has keys and none came since the worker's last look.
+    /// `at_once`: even if some came. Returns whether none came; true with `at_once`.
     pub(crate) fn close_quiet(&self, at_once: bool) -> bool {
         let mut state = self.state();
         let view = self.view.load_full();
@@ -489,8 +493,8 @@ impl Door {
         });
     }
 
-    /// Gives the keys of closed lists to the filter, and to the one that is being built: at once,
-    /// or when that is worth writing the filter anew.
+    /// Adds the keys of closed lists to the filter, and to the one being built. `at_once`: even if
+    /// writing the filter anew does not pay yet.
     pub(crate) fn absorb(&self, at_once: bool) {
         loop {
             let view = self.view.load_full();
@@ -499,7 +503,7 @@ impl Door {
                 return;
             }
             let from_age = self.state().kept.as_ref().map(|kept| kept.from_age);
-            // A scan sees what older lists have.
+            // The scan sees the keys of older lists.
             let is_kept = |list: &Recent| from_age.is_some_and(|from| from <= list.age);
             let mut given = closed.chunk_by(|one, next| is_kept(one) == is_kept(next));
             let given = given.next().expect("one is closed");
@@ -508,7 +512,7 @@ impl Door {
             let mut state = self.state();
             let now = self.view.load_full();
             if now.recents.first().is_none_or(|first| !Arc::ptr_eq(first, &given[0])) {
-                continue; // All was forgotten meanwhile.
+                continue; // The lists were forgotten meanwhile.
             }
             state.answered = self.counts.answered();
             if let Some(kept) = state.kept.as_mut().filter(|_| is_kept(&given[0])) {
@@ -516,17 +520,18 @@ impl Door {
                 kept.lists.push(keys);
                 state.kept_keys += more;
             }
-            // None takes the filter away but `forget`, which takes the lists, too.
+            // Only `forget` takes the filter away, and it takes the lists, too.
             let recents = now.recents[given.len()..].to_vec();
             self.view.store(Arc::new(View { filter, recents }));
         }
     }
 
-    /// Whether writing the filter anew costs less than what closed lists pass on for nothing.
+    /// Whether writing the filter anew costs less than the queries that closed lists pass on for
+    /// nothing.
     fn is_worth_giving(&self, view: &View, closed: &[Arc<Recent>]) -> bool {
         let keys: usize = closed.iter().map(|list| list.len()).sum();
         let all = view.filter.as_ref().map_or(0, |filter| filter.keys());
-        // Of what ranges there are, such a list answers none.
+        // If there are range queries, a list without a line passes on all of them.
         let is_in_the_way = view.current().has_line() && closed.iter().any(|list| !list.has_line());
         let is_enough = closed.len() >= LISTS_WAITING || keys as u64 >= all / GIVEN_PART;
         is_enough
@@ -558,7 +563,7 @@ impl Door {
         Some(Plan { lapses: state.lapses, flights, old: view.filter.clone() })
     }
 
-    /// Whether a scan would make the filter better by more than it costs.
+    /// Whether a scan would improve the filter by more than it costs.
     fn is_worn(&self, view: &View) -> bool {
         let Some(filter) = &view.filter else { return false };
         let times = if filter.is_of_text() { OVERLAY_TIMES_OF_TEXT } else { OVERLAY_TIMES };
@@ -568,17 +573,17 @@ impl Door {
         is_full || has_deletes && self.counts.wasted() >= waste_max
     }
 
-    /// Whether the writes are done that began before the scan.
+    /// Whether the writes that began before the scan are done.
     pub(crate) fn has_landed(&self, plan: &Plan) -> bool {
         plan.flights.iter().all(|flight| flight.has_landed()) || pause::is_broken(Rule::Landing)
     }
 
-    /// Whether the scan is worth nothing any more.
+    /// Whether the scan's result can no longer be used.
     pub(crate) fn is_void(&self, plan: &Plan) -> bool {
         self.state().lapses != plan.lapses
     }
 
-    /// Puts the filter of a scan in the place of the old one.
+    /// Replaces the old filter by that of a scan.
     pub(crate) fn finish(&self, plan: &Plan, mut filter: Filter) {
         self.absorb(true);
         let lists = match &mut self.state().kept {
@@ -592,19 +597,19 @@ impl Door {
         if state.lapses != plan.lapses {
             return;
         }
-        // What closed meanwhile is still in the view: only this thread takes lists out of it.
+        // Lists closed meanwhile are still in the view: only this thread takes lists out of it.
         (state.phase, state.kept, state.kept_keys, state.unasked) = (Phase::Live, None, 0, 0);
         let view = self.view.load_full();
         let next = View { filter: Some(Arc::new(filter)), recents: view.recents.clone() };
         self.view.store(Arc::new(next));
         self.is_asked.store(true, Ordering::Relaxed);
         drop(state);
-        // Keys of the current list may have their places by an older filter.
+        // The line of the current list may use positions of an older filter.
         self.close_quiet(true);
         self.absorb(true);
     }
 
-    /// The scan failed: another one is made later.
+    /// The scan failed. Another one will be due later.
     pub(crate) fn fail(&self, plan: &Plan) {
         let mut state = self.state();
         if state.lapses == plan.lapses {
@@ -612,14 +617,14 @@ impl Door {
         }
     }
 
-    /// The filter with all keys that were noted, if there is one. Requires: nobody writes.
+    /// Returns the filter with all noted keys, if there is one. Requires: nobody writes.
     pub(crate) fn whole(&self) -> Option<Arc<Filter>> {
         self.close_quiet(true);
         self.absorb(true);
         self.look().filter.clone()
     }
 
-    /// Scans anew as soon as the worker comes by.
+    /// Makes the worker scan as soon as possible.
     #[cfg(test)]
     pub(crate) fn want_scan(&self) {
         let mut state = self.state();
@@ -630,7 +635,7 @@ impl Door {
         self.bell.ring();
     }
 
-    /// Notes nothing more, until it is woken.
+    /// Makes the door note nothing until it is woken.
     #[cfg(test)]
     pub(crate) fn put_to_sleep(&self) {
         let view = self.view.load_full();

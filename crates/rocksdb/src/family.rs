@@ -1,4 +1,4 @@
-//! A column family, and the door before it.
+//! A column family, and the door in front of it.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rocksdb::{AsColumnFamilyRef, BoundColumnFamily};
 
 use crate::door::Door;
 
-/// A column family of an open database. Write batches take it as they take RocksDB's own.
+/// A column family of an open database. Write batches accept it like RocksDB's own handles.
 #[derive(Clone)]
 pub struct ColumnFamily<'a> {
     bound: Arc<BoundColumnFamily<'a>>,
@@ -22,7 +22,7 @@ impl<'a> ColumnFamily<'a> {
         &self.door
     }
 
-    /// Its name.
+    /// The family's name.
     pub fn name(&self) -> &str {
         &self.door.name
     }

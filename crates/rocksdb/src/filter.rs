@@ -1,13 +1,14 @@
-//! The filter of all keys of a family, as they were when it was built or added to.
+//! The filter of all keys of a family, as of its scan or its last added keys.
 //! ```text
 //! part       trommel-filters' global range filter: base of a scan, overlay of recent keys
 //! marks      some keys of the base, evenly spread
-//! positions  where a key lies among them: recent keys are noted by it
-//! hashes     of all keys, where these are text: a key's place takes longer to find than its hash
+//! positions  where a key lies among the marks: recent keys are noted by it
+//! hashes     of all keys, if they are text: hashing a key is quicker than finding its position
 //! since      the sequence number of the state that was scanned
 //! ```
-//! It is a value: adding keys makes another one. Invariant: a key that the state `since` has, or
-//! that was added, is not denied.
+//! A filter is immutable: adding keys makes another one, which shares the hashes.
+//!
+//! Invariant: a key of the state `since`, and any added key, is not denied.
 
 use std::sync::Arc;
 
@@ -20,15 +21,15 @@ use crate::hashes::{Hashes, TOGETHER};
 use crate::keys::SortedKeys;
 use crate::view::hash_of;
 
-/// Where entries come from is of no use here: all have this number.
+/// The flush number of all entries, since their sources do not matter here.
 const ROUND: FlushNumber = FlushNumber(1);
-/// Keys of the overlay among all, just before the base is built anew.
+/// The overlay is planned for this share of all keys. `door.rs` rebuilds the base later than that.
 const OVERLAY_SHARE: f64 = 0.5;
-/// Keys whose places are kept evenly among all.
+/// Marks: keys that are kept evenly among all.
 const MARKS: usize = 1023;
-/// Bits of hashes for each key that is scanned. Those that are added later share them.
+/// Bits of hashes for each scanned key. Keys that are added later share them.
 const HASH_BITS: u64 = 12;
-/// Of so many keys at least.
+/// The least number of keys for which hashes have bits.
 const KEYS_LEAST: u64 = 1024;
 
 /// A filter of all keys.
@@ -36,17 +37,17 @@ const KEYS_LEAST: u64 = 1024;
 pub(crate) struct Filter {
     part: Part,
     marks: Arc<SortedKeys>,
-    /// Shared with the filters that this one is made of: what it has too much, it does not deny.
+    /// Shared with the filters that this one is made of: additional hashes only deny less.
     hashes: Option<Arc<Hashes>>,
     pub(crate) positions: Arc<KeyPositions>,
     pub(crate) since: u64,
-    /// Keys of the base, and keys that were added, some of them twice.
+    /// Keys of the base, and added keys. Some of these are counted twice.
     pub(crate) scanned: u64,
     pub(crate) added: u64,
 }
 
 impl Filter {
-    /// Of all keys of the state with that sequence number.
+    /// Builds the filter of all keys of the state with sequence number `since`.
     pub(crate) fn of(keys: &SortedKeys, bits_per_key: f64, since: u64) -> Filter {
         let sample = KeySample::evenly(keys.len(), |place| keys.get(place));
         let mut building = Building::new(&sample, keys.len() as u64, bits_per_key);
@@ -54,7 +55,7 @@ impl Filter {
         building.finish(since)
     }
 
-    /// With these hashes of all its keys.
+    /// Sets the hashes of all its keys.
     pub(crate) fn with_hashes(self, hashes: Option<Hashes>) -> Filter {
         Filter { hashes: hashes.map(Arc::new), ..self }
     }
@@ -63,7 +64,8 @@ impl Filter {
         self.hashes.as_deref()
     }
 
-    /// Of what a file has kept: the part, its marks, and the keys scanned and added.
+    /// Makes a filter of the parts in a file: the part, its marks, the numbers of scanned and added
+    /// keys.
     pub(crate) fn of_parts(
         part: Part,
         marks: SortedKeys,
@@ -75,7 +77,7 @@ impl Filter {
         Filter { part, marks, hashes: None, positions, since, scanned, added }
     }
 
-    /// Whether most of the keys that were scanned are text.
+    /// Whether most scanned keys are text.
     pub(crate) fn is_of_text(&self) -> bool {
         self.hashes.is_some()
     }
@@ -88,12 +90,12 @@ impl Filter {
         &self.marks
     }
 
-    /// How many keys it has, about.
+    /// The approximate number of keys.
     pub(crate) fn keys(&self) -> u64 {
         self.scanned + self.added
     }
 
-    /// With these keys, too.
+    /// Returns a filter with these keys added.
     pub(crate) fn with(&self, keys: &SortedKeys) -> Filter {
         if keys.len() == 0 {
             return self.clone();
@@ -110,13 +112,13 @@ impl Filter {
         Filter { part: inserter.finish(), added, ..self.clone() }
     }
 
-    /// False: it has no such key. Requires: the key is cut, and that is its hash.
+    /// False proves that the key is absent. Requires: the key is cut, and `hash` is its hash.
     pub(crate) fn may_contain(&self, key: &[u8], hash: u64) -> bool {
         self.hashes.as_ref().is_none_or(|hashes| hashes.may_have(hash))
             && self.may_match(&Query::Point(key))
     }
 
-    /// False: it has no such key. Requires: both ends are cut.
+    /// False proves that no key lies in the range. Requires: both ends are cut.
     pub(crate) fn may_overlap(&self, range: KeyRange<'_>) -> bool {
         self.may_match(&Query::Range(range))
     }
@@ -127,7 +129,7 @@ impl Filter {
         !codes.is_empty()
     }
 
-    /// The bytes that it takes.
+    /// Memory in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         let size = self.part.size();
         let hashes = self.hashes.as_ref().map_or(0, |hashes| hashes.size_bytes());
@@ -135,20 +137,20 @@ impl Filter {
     }
 }
 
-/// A filter on the way, of keys that come in ascending order.
+/// A filter that is being built from keys in ascending order.
 pub(crate) struct Building {
     builder: PartBuilder,
     expected: u64,
     pushed: u64,
     marks: SortedKeys,
     hashes: Option<Hashes>,
-    /// Hashes that wait to be added.
+    /// Hashes that are added together later.
     waiting: Vec<u64>,
     last: Option<Vec<u8>>,
 }
 
 impl Building {
-    /// Of about so many keys, like those of the sample.
+    /// Begins a filter of about this many keys, which resemble those of the sample.
     pub(crate) fn new(sample: &KeySample, keys: u64, bits_per_key: f64) -> Building {
         let options = GrfOptions { bits_per_key, ..GrfOptions::default() };
         let builder = PartBuilder::with_overlay_shares(&options, OVERLAY_SHARE, OVERLAY_SHARE);
@@ -165,7 +167,8 @@ impl Building {
         }
     }
 
-    /// Adds the next key, unless it is the last one. Requires: it is cut, and none before it.
+    /// Adds the next key, unless it equals the last one. Requires: it is cut, and not below the
+    /// last one.
     pub(crate) fn push(&mut self, key: &[u8]) {
         if self.last.as_deref() == Some(key) {
             return;
@@ -191,7 +194,7 @@ impl Building {
         self.hashes.iter().for_each(|hashes| hashes.add_all(waiting.as_slice().iter().copied()));
     }
 
-    /// The filter of the keys that were pushed.
+    /// Builds the filter of all pushed keys.
     pub(crate) fn finish(mut self, since: u64) -> Filter {
         self.add_waiting();
         let part = self.builder.finish(ROUND);

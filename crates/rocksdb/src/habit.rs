@@ -1,14 +1,15 @@
-//! Whether asking is worth its time, as the thread's last questions were answered.
+//! Whether a query of the door is worth its time, judged by the thread's last answers.
 //! ```text
 //! score   raised by each "no", lowered by each "maybe"
-//!         above LEAST: ask         at LEAST: ask one time in REST
+//!         above LEAST: query       at LEAST: query one time in REST
 //! ```
-//! A reader of keys that are there would pay for each question and gain nothing. Invariant: it
-//! decides how long an answer takes, never what it is.
+//! A reader of present keys would pay for each query and gain nothing.
+//!
+//! Invariant: habits decide how long an answer takes, never what it is.
 
 use std::cell::Cell;
 
-/// Habits of a thread: doors share them where there are many.
+/// Scores of a thread: if there are many doors, they share scores.
 const HABITS: usize = 32;
 const LEAST: i16 = -24;
 const MOST: i16 = 64;
@@ -18,7 +19,7 @@ thread_local! {
     static SCORES: [Cell<i16>; HABITS] = const { [const { Cell::new(0) }; HABITS] };
 }
 
-/// What a question is about: an index of a thread's scores, and what a "no" is worth.
+/// The kind of a query: the index of the thread's score, and how much a "no" raises it.
 #[derive(Clone, Copy)]
 pub(crate) struct Habit {
     place: usize,
@@ -26,21 +27,21 @@ pub(crate) struct Habit {
 }
 
 impl Habit {
-    /// Of keys of a family. A "no" saves some ten times what a question takes.
+    /// For keys of a family. A "no" saves about ten times the cost of a query.
     pub(crate) fn of_keys(family: u32) -> Habit {
         Habit { place: family as usize * 2 % HABITS, worth: 8 }
     }
 
-    /// Of ranges of a family. A "no" saves some hundred times what a question takes.
+    /// For ranges of a family. A "no" saves about a hundred times the cost of a query.
     pub(crate) fn of_ranges(family: u32) -> Habit {
         Habit { place: (family as usize * 2 + 1) % HABITS, worth: 64 }
     }
 
-    /// Whether to ask.
+    /// Whether to query the door.
     #[inline]
     pub(crate) fn is_worth_it(self) -> bool {
         if cfg!(test) {
-            return true; // There each question is a test.
+            return true; // There each query is a test.
         }
         SCORES.with(|scores| {
             let score = &scores[self.place];
@@ -58,7 +59,7 @@ impl Habit {
         })
     }
 
-    /// What a question was answered.
+    /// Learns from the answer of a query.
     #[inline]
     pub(crate) fn learn(self, is_denied: bool) {
         SCORES.with(|scores| {

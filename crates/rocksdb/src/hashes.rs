@@ -1,6 +1,7 @@
-//! Hashes of keys, four bits of one word each, which many threads add and read at once.
+//! A Bloom filter of keys, with four bits in one word each, which many threads update and read at
+//! once.
 //!
-//! Invariant: a hash that was added is not denied.
+//! Invariant: an added hash is not denied.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,14 +12,14 @@ use crate::arena::zeros;
 /// Hashes that are added together.
 pub(crate) const TOGETHER: usize = 16;
 
-/// Bits of a word that are to be set.
+/// Bits that are to be set in a word.
 pub(crate) struct Place<'w> {
     word: &'w AtomicU64,
     missing: u64,
 }
 
 impl<'w> Place<'w> {
-    /// Reads the word, so that it is near when the bits are set.
+    /// Loads the word, so that it is cached when the bits are set.
     #[inline]
     pub(crate) fn of(word: &'w AtomicU64, bits: u64) -> Place<'w> {
         Place { word, missing: bits & !word.load(Ordering::Relaxed) }
@@ -33,16 +34,16 @@ impl<'w> Place<'w> {
     }
 }
 
-/// A Bloom filter whose bits of a key lie in one word.
+/// A Bloom filter that keeps all bits of a key in one word.
 pub(crate) struct Hashes(Box<[AtomicU64]>);
 
 impl Hashes {
-    /// With so many bits, all of them clear.
+    /// Creates a filter of this many bits, all zero.
     pub(crate) fn new(bits: usize) -> Hashes {
         Hashes(zeros(bits.div_ceil(64)))
     }
 
-    /// Of words that were written.
+    /// Restores a filter from its words.
     pub(crate) fn of_words(words: Vec<u64>) -> Hashes {
         Hashes(words.into_iter().map(AtomicU64::new).collect())
     }
@@ -52,7 +53,8 @@ impl Hashes {
         self.0.iter().map(|word| word.load(Ordering::Relaxed))
     }
 
-    /// Adds hashes some at a time: their words lie far apart, and are waited for together.
+    /// Adds hashes in groups: their words lie far apart, so that the cache misses of a group
+    /// overlap.
     pub(crate) fn add_all(&self, mut hashes: impl Iterator<Item = u64>) {
         loop {
             let places: [_; TOGETHER] =
@@ -64,25 +66,25 @@ impl Hashes {
         }
     }
 
-    /// Where a hash is added. Requires: there are bits.
+    /// The place to which a hash is added. Requires: there are bits.
     #[inline]
     pub(crate) fn place(&self, hash: u64) -> Place<'_> {
         Place::of(&self.0[scaled(hash, self.0.len())], mask_of(hash))
     }
 
-    /// False: it was not added. Requires: there are bits.
+    /// False proves that the hash was not added. Requires: there are bits.
     pub(crate) fn may_have(&self, hash: u64) -> bool {
         let mask = mask_of(hash);
         self.0[scaled(hash, self.0.len())].load(Ordering::Relaxed) & mask == mask
     }
 
-    /// The bytes that it takes.
+    /// Memory in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         size_of_val(&*self.0)
     }
 }
 
-/// Four bits by the low end of the hash: the high end has chosen the word.
+/// Four bits, chosen by the low end of the hash. The high end has chosen the word.
 fn mask_of(hash: u64) -> u64 {
     1 << (hash & 63) | 1 << ((hash >> 6) & 63) | 1 << ((hash >> 12) & 63) | 1 << ((hash >> 18) & 63)
 }

@@ -1,12 +1,14 @@
-//! Filters beside a closed database.
+//! Filter files beside a closed database.
 //! ```text
-//! trommel-door-<number>.filter
-//!   magic | version | state of the folder | number, name of the family | keys scanned, added
+//! trommel-door-<id>.filter
+//!   magic | version | state of the folder | id, name of the family | keys scanned, added
 //!         | marks | words of hashes | image of the part | checksum
-//! state of the folder   CURRENT and the manifest, byte by byte; names and sizes of logs and tables
+//! state of the folder   checksums of CURRENT and the manifest; names and sizes of logs and tables
 //! ```
-//! Whoever opens a database to write begins another manifest and another log. Invariant: a filter
-//! is taken only where the folder is as the one who wrote it had left it; all else is "no filter".
+//! Whoever opens a database for writing begins a new manifest and a new log.
+//!
+//! Invariant: a filter is used only if the folder is as its writer left it. In all other cases
+//! there is no filter.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,7 +30,7 @@ const PREFIX: &str = "trommel-door-";
 const SUFFIX: &str = ".filter";
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
-/// A filter as a file has it.
+/// A filter as it is stored in a file.
 pub(crate) struct Kept {
     part: Part,
     marks: SortedKeys,
@@ -38,8 +40,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The filter, for readers from the sequence number `since` on. None: it was made with another
-    /// number of bits.
+    /// Makes the filter, for readers from sequence number `since` on. None: it was built with other
+    /// bits per key.
     pub(crate) fn into_filter(self, since: u64, bits_per_key: f64) -> Option<Filter> {
         let is_same = self.part.options().bits_per_key == bits_per_key;
         let counts = (self.scanned, self.added);
@@ -48,14 +50,15 @@ impl Kept {
     }
 }
 
-/// The filters of all families, by number and name, if the folder is as they were left in.
+/// Reads the filters of all families, by id and name, if the folder is unchanged since they were
+/// written.
 pub(crate) fn read_all(database: &Path) -> HashMap<(u32, String), Kept> {
     let Ok(state) = state_of(database) else { return HashMap::new() };
     let bytes = files(database).into_iter().filter_map(|file| fs::read(file).ok());
     bytes.filter_map(|bytes| read(&bytes, state).ok()).collect()
 }
 
-/// Writes the filters of a database that is closed. What cannot be written is scanned for again.
+/// Writes the filters of a closed database. One that cannot be written is rebuilt by a scan.
 pub(crate) fn write_all<'f>(
     database: &Path,
     filters: impl Iterator<Item = (u32, &'f str, &'f Filter)>,
@@ -71,9 +74,9 @@ pub(crate) fn write_all<'f>(
     }
 }
 
-/// Removes them.
+/// Removes all filter files.
 pub(crate) fn remove_all(database: &Path) {
-    // One that stays is not taken: the folder is another from now on.
+    // One that remains is not used, since the state of the folder changes.
     files(database).into_iter().for_each(|file| drop(fs::remove_file(file)));
 }
 
@@ -84,7 +87,7 @@ fn files(database: &Path) -> Vec<PathBuf> {
     ours.map(|entry| entry.path()).collect()
 }
 
-/// A number that is another one as soon as somebody has opened the database to write.
+/// A number that changes as soon as anybody opens the database for writing.
 fn state_of(database: &Path) -> io::Result<u64> {
     let mut parts: Vec<(String, u64, u64)> = Vec::new();
     for entry in fs::read_dir(database)? {

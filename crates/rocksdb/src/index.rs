@@ -1,9 +1,9 @@
-//! What readers ask about recent keys: bits that many threads set and read at once.
+//! The index of recent keys: bits that many threads set and read at once.
 //! ```text
-//! hashes   a word of 64 bits for each key: four of its bits       "may it have this key?"
-//! line     a bit for each stretch of the line of positions    "may it have a key of this range?"
+//! hashes   a Bloom filter with four bits in one word for each key     "may it have this key?"
+//! line     a bitmap: one bit for each stretch of positions      "may it have a key of this range?"
 //! ```
-//! Invariant: a key that was added is denied by neither hashes nor line.
+//! Invariant: an added key is denied neither by the hashes nor by the line.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,22 +16,22 @@ use crate::arena::{Arena, ReadKey, zeros};
 use crate::hashes::{Hashes, Place, TOGETHER};
 use crate::view::hash_of;
 
-/// Bits of the hashes for each key: four keys come to a word.
+/// Bits of the hashes for each key: four keys share a word.
 const HASH_BITS: usize = 16;
-/// Bits of the line for each key: when all are noted, a short range meets one in thirty. More would
-/// take more of the caches.
+/// Bits of the line for each key: a short range meets a bit of a full list one time in thirty. More
+/// bits would take more of the processor's caches.
 const LINE_BITS: usize = 32;
-/// Words of the line that one question looks through. A longer range has a key, most likely.
+/// Words of the line that one query reads at most. A longer range has a key, most likely.
 const LINE_WORDS_MAX: usize = 4096;
 
-/// Both ends of a range that is asked for. Lists have the same positions, mostly: where the ends
-/// lie is found once.
+/// Both ends of a queried range. Most lists use the same positions, so the ends' positions are
+/// found once.
 pub(crate) struct Ends<'k> {
     keys: [&'k [u8]; 2],
     found: Option<(&'k KeyPositions, [u64; 2])>,
 }
 
-/// Hashes and places of keys.
+/// Hashes and positions of keys.
 pub(crate) struct Index {
     hashes: Hashes,
     line: Option<Line>,
@@ -43,7 +43,7 @@ struct Line {
 }
 
 impl<'k> Ends<'k> {
-    /// From `lower` to `upper`: both are included.
+    /// The range from `lower` to `upper`, both included.
     pub(crate) fn new(lower: &'k [u8], upper: &'k [u8]) -> Ends<'k> {
         Ends { keys: [lower, upper], found: None }
     }
@@ -57,48 +57,48 @@ impl<'k> Ends<'k> {
 }
 
 impl Index {
-    /// For so many keys. Ranges are answered if there is a line to put keys on.
+    /// Creates an index for this many keys. Without positions, it has no line and denies no range.
     pub(crate) fn new(keys: usize, positions: Option<Arc<KeyPositions>>) -> Index {
         let line = |positions| Line { positions, bits: zeros(keys * LINE_BITS / 64) };
         Index { hashes: Hashes::new(keys * HASH_BITS), line: positions.map(line) }
     }
 
-    /// Adds the hashes of the keys of a piece of an arena, up to the first key that is not written
-    /// yet: the place of that one, or of the first key behind the piece.
+    /// Adds the hashes of the keys in a piece of an arena, up to the first one that is not written
+    /// yet. Returns the word of that key, or the first word behind the piece.
     pub(crate) fn add_hashes(&self, arena: &Arena, words: Range<usize>) -> usize {
         add_all(arena, words, |key| self.hashes.place(hash_of(key)))
     }
 
-    /// The same for the line.
+    /// Like [`Index::add_hashes`], for the line.
     pub(crate) fn add_to_line(&self, arena: &Arena, words: Range<usize>) -> usize {
         let Some(line) = &self.line else { return words.end };
         add_all(arena, words, |key| line.place(key))
     }
 
-    /// False: the key with that hash was not added. Requires: there is room for keys.
+    /// False proves that no key with this hash was added. Requires: there is room for keys.
     pub(crate) fn may_have(&self, hash: u64) -> bool {
         self.hashes.may_have(hash)
     }
 
-    /// Whether ranges are answered.
+    /// Whether it can deny ranges.
     pub(crate) fn has_line(&self) -> bool {
         self.line.is_some()
     }
 
-    /// False: no key of the range was added.
+    /// False proves that no key of the range was added.
     pub(crate) fn may_overlap<'k>(&'k self, ends: &mut Ends<'k>) -> bool {
         self.line.as_ref().is_none_or(|line| line.may_overlap(ends.on(&line.positions)))
     }
 
-    /// The bytes that it takes.
+    /// Memory in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         let line = self.line.as_ref().map_or(0, |line| size_of_val(&*line.bits));
         self.hashes.size_bytes() + line
     }
 }
 
-/// Sets the places of keys. Words of the index come from afar: some are asked for before any is
-/// waited for.
+/// Sets the places of keys. Words of the index are rarely cached, so several are loaded before the
+/// first one is set.
 #[inline]
 fn add_all<'w>(arena: &Arena, words: Range<usize>, place_of: impl Fn(&[u8]) -> Place<'w>) -> usize {
     let (mut at, mut is_written, mut read) = (words.start, true, ReadKey::new());

@@ -2,14 +2,16 @@
 //! ```text
 //! file ── link, in a folder of the database ── a database of its own ── its keys
 //! ```
-//! RocksDB's C API has no reader of single files. Invariant: the files stay as they are.
+//! RocksDB's C API cannot read single files.
+//!
+//! Invariant: the files stay unchanged.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rocksdb::{DB, IngestExternalFileOptions, IteratorMode, Options};
 
-/// The files could not be read by themselves.
+/// A file could not be read.
 #[derive(Debug)]
 pub(crate) struct Unreadable;
 
@@ -25,7 +27,7 @@ impl From<rocksdb::Error> for Unreadable {
     }
 }
 
-/// A folder that is removed in the end.
+/// A temporary folder, removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -41,12 +43,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What is left takes room, and nothing else.
+        // A remainder takes space, but does no harm.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }
 
-/// Calls `each` with every key that the files have.
+/// Calls `each` with every key in the files.
 pub(crate) fn read_keys(
     database: &Path,
     files: &[PathBuf],

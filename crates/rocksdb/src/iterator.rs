@@ -1,10 +1,10 @@
-//! Iterators that ask the door before RocksDB is asked.
+//! Iterators that query the door before RocksDB.
 //! ```text
 //! made    both bounds, or a place and the bound behind it, are known: denied ── RocksDB makes none
-//!         else: look at the view, let RocksDB pin its state, look whether the view is the same
+//!         else: load the view, let RocksDB pin its state, check that the view is still current
 //! sought  from the place to the bound: denied by that view ── RocksDB does not seek
 //! ```
-//! Invariant: an iterator asks no view but the one that was current when its state was pinned.
+//! Invariant: an iterator queries only the view that was current when its state was pinned.
 
 use std::sync::Arc;
 
@@ -19,36 +19,37 @@ use crate::pause::{self, Point, Rule};
 use crate::read_options::ReadOptions;
 use crate::view::{Asked, View};
 
-/// An iterator over keys and values, placed by hand: see [`rocksdb::DBRawIteratorWithThreadMode`].
+/// An iterator over keys and values, positioned by hand: see
+/// [`rocksdb::DBRawIteratorWithThreadMode`].
 ///
-/// Where the door has denied all between the bounds, RocksDB makes no iterator.
+/// If the door denies the whole range, RocksDB makes no iterator.
 pub struct DbRawIterator<'a, B: Base = RocksDb> {
     db: &'a DoorDb<B>,
     family: Option<ColumnFamily<'a>>,
-    /// None: RocksDB's iterator has them.
+    /// None once RocksDB's iterator has taken them.
     options: Option<ReadOptions>,
     inner: Option<DBRawIteratorWithThreadMode<'a, B>>,
     bounds: Bounds,
-    /// What may be asked. None: nothing is known of the state that is pinned.
+    /// The view to query. None: no view is known to match the pinned state.
     view: Option<Arc<View>>,
-    /// Whether nothing lies where it was sought.
+    /// Whether nothing lies where the iterator was moved last.
     is_denied: bool,
 }
 
-/// What an iterator is allowed to show.
+/// What an iterator may show.
 struct Bounds {
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
     snapshot: Option<u64>,
     may_ask: bool,
-    /// Bytes of the prefix of the place sought, in which it stays.
+    /// Bytes of the prefix of the key sought, if the iterator stays within it.
     prefix_bytes: Option<usize>,
-    /// While RocksDB has made no iterator: nothing lies from the first key to the one before the
-    /// second.
+    /// A range that was denied before RocksDB has made an iterator: the first key, and the key
+    /// behind the range.
     denied: (Vec<u8>, Vec<u8>),
 }
 
-/// Where a range of keys ends.
+/// The end of a range of keys.
 #[derive(Clone, Copy)]
 enum To<'k> {
     Before(&'k [u8]),
@@ -84,8 +85,8 @@ impl Bounds {
         }
     }
 
-    /// The first key that a place and its bound leave out: that of the bound, or the end of the
-    /// prefix.
+    /// The exclusive end of a seek to `key`: the upper bound, or the end of the prefix if that
+    /// comes first.
     fn end(&self, key: &[u8]) -> Option<Vec<u8>> {
         let of_prefix = self.prefix_bytes.and_then(|bytes| after_prefix(key.get(..bytes)?));
         match (of_prefix, &self.upper) {
@@ -98,13 +99,13 @@ impl Bounds {
         self.lower.as_deref().unwrap_or_default()
     }
 
-    /// From a place on, or from the lower bound.
+    /// Where a seek to `key` begins: there, or at the lower bound.
     fn from<'k>(&'k self, key: &'k [u8]) -> &'k [u8] {
         key.max(self.lower())
     }
 }
 
-/// The first key behind all that begin with the prefix.
+/// Returns the first key behind all keys with the prefix.
 fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut end = prefix[..=last].to_vec();
@@ -140,7 +141,7 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         self.db.door_of(self.family.as_ref())
     }
 
-    /// Where nothing lies, as far as that is known before RocksDB makes an iterator.
+    /// Returns a denied range, if the door can deny one before RocksDB makes an iterator.
     fn denied_at_first(&self, mode: Option<IteratorMode<'_>>) -> Option<(Vec<u8>, Vec<u8>)> {
         let bounds = &self.bounds;
         if !bounds.may_ask {
@@ -171,7 +172,7 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         is_denied
     }
 
-    /// Lets RocksDB pin the state, and looks what the door knows of it.
+    /// Lets RocksDB pin the state, and keeps the door's view if it matches.
     fn pin(&mut self) {
         let Some(options) = self.options.take() else { return };
         let view = Arc::clone(&self.door().look());
@@ -185,14 +186,14 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         self.is_denied = false;
     }
 
-    /// A view that was current before the state was pinned serves if it still is.
+    /// Keeps a view that was loaded before the state was pinned, if it is still current.
     fn see(&mut self, view: Arc<View>) {
         let is_current = self.door().is_current(&view) || pause::is_broken(Rule::Current);
         let is_known = self.bounds.may_ask && is_current;
         self.view = (is_known && view.filter.is_some()).then_some(view);
     }
 
-    /// Whether RocksDB need not seek. Else it has an iterator that seeks.
+    /// Whether the door denies the range. If not, RocksDB's iterator exists when this returns.
     fn is_nothing(&mut self, from: &[u8], to: Option<To<'_>>) -> bool {
         if self.inner.is_none() {
             let (first, end) = &self.bounds.denied;
@@ -207,7 +208,7 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         self.asks(|door| door.denies_range_in(view, &asked, snapshot))
     }
 
-    /// Moves RocksDB's iterator, unless nothing lies there.
+    /// Moves RocksDB's iterator, unless the range was denied.
     fn go(&mut self, is_nothing: bool, go: impl FnOnce(&mut DBRawIteratorWithThreadMode<'a, B>)) {
         self.is_denied = is_nothing;
         if let (false, Some(inner)) = (is_nothing, &mut self.inner) {
@@ -215,7 +216,7 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         }
     }
 
-    /// To the first key from `key` on.
+    /// Moves to the first key that is not below `key`.
     pub fn seek<K: AsRef<[u8]>>(&mut self, key: K) {
         let key = key.as_ref();
         let from = self.bounds.from(key).to_vec();
@@ -224,7 +225,7 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         self.go(is_nothing, |inner| inner.seek(key));
     }
 
-    /// To the last key up to `key`.
+    /// Moves to the last key that is not above `key`.
     pub fn seek_for_prev<K: AsRef<[u8]>>(&mut self, key: K) {
         let key = key.as_ref();
         let (from, upper) = (self.bounds.lower().to_vec(), self.bounds.upper.clone());
@@ -236,13 +237,13 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         self.go(is_nothing, |inner| inner.seek_for_prev(key));
     }
 
-    /// To the first key.
+    /// Moves to the first key.
     pub fn seek_to_first(&mut self) {
         let is_nothing = self.is_nothing_at_all();
         self.go(is_nothing, DBRawIteratorWithThreadMode::seek_to_first);
     }
 
-    /// To the last key.
+    /// Moves to the last key.
     pub fn seek_to_last(&mut self) {
         let is_nothing = self.is_nothing_at_all();
         self.go(is_nothing, DBRawIteratorWithThreadMode::seek_to_last);
@@ -253,12 +254,12 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         self.is_nothing(&lower, upper.as_deref().map(To::Before))
     }
 
-    /// To the next key.
+    /// Moves to the next key.
     pub fn next(&mut self) {
         self.go(self.is_denied, DBRawIteratorWithThreadMode::next);
     }
 
-    /// To the key before.
+    /// Moves to the previous key.
     pub fn prev(&mut self) {
         self.go(self.is_denied, DBRawIteratorWithThreadMode::prev);
     }
@@ -267,38 +268,38 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         self.inner.as_ref().filter(|_| !self.is_denied)
     }
 
-    /// Whether it is at a key.
+    /// Whether the iterator is at a key.
     pub fn valid(&self) -> bool {
         self.placed().is_some_and(DBRawIteratorWithThreadMode::valid)
     }
 
-    /// An error, if RocksDB has met one.
+    /// Returns RocksDB's error, if it met one.
     pub fn status(&self) -> Result<(), Error> {
         self.placed().map_or(Ok(()), DBRawIteratorWithThreadMode::status)
     }
 
-    /// The key at which it is.
+    /// The current key.
     pub fn key(&self) -> Option<&[u8]> {
         self.placed()?.key()
     }
 
-    /// The value at which it is.
+    /// The current value.
     pub fn value(&self) -> Option<&[u8]> {
         self.placed()?.value()
     }
 
-    /// Both.
+    /// The current key and value.
     pub fn item(&self) -> Option<(&[u8], &[u8])> {
         self.placed()?.item()
     }
 
-    /// The time of the key at which it is, if keys have one.
+    /// The current key's timestamp, if keys have timestamps.
     pub fn timestamp(&self) -> Option<&[u8]> {
         self.placed()?.timestamp()
     }
 
-    /// Shows the newest state from now on, and is at no key. A snapshot that it was made with is
-    /// left.
+    /// Shows the newest state from now on, even if the iterator was made with a snapshot. It is at
+    /// no key.
     pub fn refresh(&mut self) -> Result<(), Error> {
         self.pin();
         let view = Arc::clone(&self.door().look());
@@ -315,8 +316,8 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
 
 /// An iterator over keys and values: see [`rocksdb::DBIteratorWithThreadMode`].
 ///
-/// One that the door has denied pins no state. If [`DbIterator::set_mode`] then moves it before
-/// what was denied, it shows the state of that moment.
+/// A denied iterator pins no state. If [`DbIterator::set_mode`] moves it to a place before the
+/// denied range, it shows the state of that moment.
 pub struct DbIterator<'a, B: Base = RocksDb> {
     raw: DbRawIterator<'a, B>,
     direction: Direction,
@@ -339,7 +340,7 @@ impl<'a, B: Base> DbIterator<'a, B> {
         iterator
     }
 
-    /// Begins at another place.
+    /// Starts again from another place.
     pub fn set_mode(&mut self, mode: IteratorMode<'_>) {
         self.is_done = false;
         self.direction = direction_of(mode);
@@ -351,7 +352,7 @@ impl<'a, B: Base> DbIterator<'a, B> {
         }
     }
 
-    /// As `set_mode`, without a question: it was asked when the iterator was made.
+    /// Like `set_mode`, without a query, since there was one when the iterator was made.
     fn place(&mut self, mode: IteratorMode<'_>) {
         self.direction = direction_of(mode);
         self.raw.go(false, |inner| match mode {
@@ -362,7 +363,7 @@ impl<'a, B: Base> DbIterator<'a, B> {
         });
     }
 
-    /// Shows the newest state from now on, from this place.
+    /// Shows the newest state from now on, starting at this place.
     pub fn refresh(&mut self, mode: IteratorMode<'_>) -> Result<(), Error> {
         self.raw.refresh()?;
         self.set_mode(mode);

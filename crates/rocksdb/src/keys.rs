@@ -1,23 +1,23 @@
-//! Keys as filters take them: cut, sorted, in one allocation.
+//! Keys in the form that filters take: cut, sorted, in one allocation.
 //! ```text
-//! bytes  as they came
-//! order  (the 8 bytes behind what all share as a number, place in the bytes), sorted
+//! bytes  in the order of arrival
+//! order  (8 bytes behind the shared prefix as a number, place in the bytes), sorted
 //! ```
-//! Invariant: cutting keeps order, so what lies between two keys lies between the two cut ones.
+//! Invariant: cutting keeps the order: what lies between two keys lies between the two cut ones.
 
 use trommel_filters::KeyList;
 
 use crate::arena::{Arena, ReadKey};
 
-/// What a filter sees of a key: the bytes behind tell it nothing.
+/// The bytes of a key that a filter sees. It ignores the rest.
 pub(crate) const KEY_BYTES_MAX: usize = 512;
 
-/// What a filter sees of a key.
+/// Returns the part of a key that a filter sees.
 pub(crate) fn cut(key: &[u8]) -> &[u8] {
     &key[..key.len().min(KEY_BYTES_MAX)]
 }
 
-/// How many bytes all of the keys share from their beginning.
+/// Returns the length of the prefix that all keys share.
 fn shared_by_all<'k>(mut keys: impl Iterator<Item = &'k [u8]>) -> usize {
     let first = keys.next().unwrap_or_default();
     keys.fold(first.len(), |shared, key| {
@@ -25,7 +25,7 @@ fn shared_by_all<'k>(mut keys: impl Iterator<Item = &'k [u8]>) -> usize {
     })
 }
 
-/// The first eight bytes as a number, zeros behind a shorter key.
+/// The first eight bytes as a number. A shorter key is padded with zeros.
 fn head_of(key: &[u8]) -> u64 {
     let mut head = [0; 8];
     let len = key.len().min(head.len());
@@ -33,7 +33,7 @@ fn head_of(key: &[u8]) -> u64 {
     u64::from_be_bytes(head)
 }
 
-/// Keys in ascending order, each once.
+/// Distinct keys in ascending order.
 #[derive(Default)]
 pub(crate) struct SortedKeys {
     keys: KeyList,
@@ -41,8 +41,8 @@ pub(crate) struct SortedKeys {
 }
 
 impl SortedKeys {
-    /// Of the first words of some arenas, which have `count` keys together. Waits for writers that
-    /// have a place and have not written to it yet, which takes them some nanoseconds.
+    /// Collects the keys in the first words of some arenas, `count` keys in all. Waits for writers
+    /// that have taken a place but not written yet, which takes nanoseconds.
     pub(crate) fn of<'a>(
         arenas: impl Iterator<Item = (&'a Arena, usize)> + Clone,
         count: usize,
@@ -64,7 +64,7 @@ impl SortedKeys {
         let key = |(_, start, len): &(u64, u32, u32)| &bytes[*start as usize..][..*len as usize];
         let shared = shared_by_all(order.iter().map(key));
         order.iter_mut().for_each(|place| place.0 = head_of(&key(place)[shared..]));
-        // Numbers are compared without a branch: only where they tie are keys looked at.
+        // Comparing numbers takes no branch. Keys are compared only where numbers tie.
         order.sort_unstable_by_key(|place| place.0);
         let ties = order.chunk_by_mut(|one, next| one.0 == next.0);
         ties.for_each(|ties| ties.sort_unstable_by(|one, next| key(one).cmp(key(next))));
@@ -73,29 +73,30 @@ impl SortedKeys {
         SortedKeys { keys, bytes: bytes.len() }
     }
 
-    /// Adds the next key, cut, unless it is the last one. Requires: none before it.
+    /// Adds the next key, cut, unless it equals the last one. Requires: it is not below the last
+    /// one.
     pub(crate) fn push(&mut self, key: &[u8]) {
         let key = cut(key);
         self.keys.push_if_new(key);
         self.bytes += key.len();
     }
 
-    /// How many there are.
+    /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Bytes that they take, about.
+    /// Approximate memory in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes + self.len() * size_of::<usize>()
     }
 
-    /// That at a place.
+    /// Returns the key at an index.
     pub(crate) fn get(&self, place: usize) -> &[u8] {
         self.keys.get(place)
     }
 
-    /// All of them.
+    /// Iterates over all keys.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|place| self.get(place))
     }

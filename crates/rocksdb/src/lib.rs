@@ -1,10 +1,10 @@
-//! RocksDB with one filter of all keys of each column family in front: a get of a key that is
-//! nowhere, and an iterator over a range in which nothing lies, are answered from memory.
+//! RocksDB with one filter of all keys of each column family: the door. It answers gets of absent
+//! keys, and iterators over empty ranges, from memory.
 //! ```text
 //! put, merge, batch, file ──> keys noted as recent ──> RocksDB
 //! get, iterator ──> filter of all keys, recent keys ── nothing there: done
 //!                                                  '── perhaps: RocksDB
-//! worker ──> recent keys go into the filter; a scan makes it anew when it is worn
+//! worker ──> adds recent keys to the filter; rebuilds it by a scan when it is worn
 //! ```
 //! ```
 //! use trommel_rocksdb::{Db, DbIterator, ReadOptions};
@@ -24,10 +24,12 @@
 //! # }
 //! ```
 //!
-//! [`Db`] has the methods of [`rocksdb::DB`], [`ReadOptions`] those of [`rocksdb::ReadOptions`];
-//! [`OptimisticTransactionDb`] and [`TransactionDb`] are for transactions.
-//! All writes go through it. Invariant: the door answers "nothing" only where RocksDB would find
-//! nothing; whatever it is not sure of, RocksDB is asked.
+//! [`Db`] has the methods of [`rocksdb::DB`], and [`ReadOptions`] those of
+//! [`rocksdb::ReadOptions`]. [`OptimisticTransactionDb`] and [`TransactionDb`] are for
+//! transactions.
+//!
+//! Requires: all writes go through these types. Invariant: the door answers "nothing" only if
+//! RocksDB would find nothing. If it is not sure, it leaves the answer to RocksDB.
 
 mod arena;
 mod base;

@@ -1,16 +1,16 @@
-//! What a door is given.
+//! The options and the state of a door.
 
-/// How the filter in front of each column family is kept.
+/// Options of the door in front of each column family.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DoorOptions {
-    /// Memory of the filter in bits per key, keys of the last writes apart. More: fewer questions
+    /// Memory of the filter in bits per key, without that of recent keys. More bits: fewer queries
     /// are passed on for nothing.
     pub bits_per_key: f64,
-    /// Whether writers stop noting keys while nobody asks. The first questions after that find no
-    /// filter, until they have cost about as much as the scan that makes one.
+    /// Whether writers stop noting keys while there are no queries. The first queries after that
+    /// find no filter, until they have cost about as much as the scan that builds one.
     pub may_sleep: bool,
-    /// Whether the filter is written beside the database when it is closed, so that the next
-    /// opening needs no scan.
+    /// Whether closing writes the filter beside the database, so that the next opening needs no
+    /// scan.
     pub is_kept: bool,
 }
 
@@ -20,24 +20,24 @@ impl Default for DoorOptions {
     }
 }
 
-/// What a door has, and what it did since the database was opened.
+/// The state of a door, and what it did since the database was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DoorState {
-    /// Whether it answers at this moment.
+    /// Whether it can answer at this moment.
     pub is_open: bool,
-    /// Whether it can ever answer: bytes order the keys of the family.
+    /// Whether it can ever answer: the family's keys are ordered bytewise.
     pub is_able: bool,
-    /// Keys of the filter, some twice.
+    /// Keys of the filter; some are counted twice.
     pub keys: u64,
-    /// Memory of the filter and of recent keys.
+    /// Memory of the filter and of recent keys, in bytes.
     pub bytes: usize,
-    /// Questions that were answered "there is nothing" from memory.
+    /// Queries that the door answered from memory: nothing there.
     pub denied: u64,
-    /// Questions that were passed on to RocksDB.
+    /// Queries that the door passed on to RocksDB.
     pub passed: u64,
-    /// Keys among them that RocksDB did not have, since the last scan.
+    /// Passed keys since the last scan that RocksDB did not have.
     pub wasted: u64,
-    /// Scans of the family that made a filter.
+    /// Scans of the family that built a filter.
     pub scans: u64,
     /// Keys that these scans read.
     pub scanned_keys: u64,

@@ -1,39 +1,40 @@
-//! What RocksDB has written of its options, and a `rocksdb::Options` does not tell.
+//! Options that RocksDB has written to a file, and that a `rocksdb::Options` does not reveal.
 //! ```text
 //! OPTIONS-000123    [CFOptions "default"]
 //!                     comparator=leveldb.BytewiseComparator
 //!                     prefix_extractor={id=rocksdb.FixedPrefix;length=4;}
 //! ```
-//! Invariant: what cannot be read is a family whose keys are in an unknown order.
+//! Invariant: a family whose options cannot be read counts as one with an unknown order of keys.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The rules by which keys of a family are ordered.
+/// How a family orders and stores its keys, as far as doors need to know.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
-    /// Bytes order them, without times of the user behind.
+    /// Keys are ordered bytewise, and have no user timestamps.
     pub(crate) is_bytewise: bool,
-    /// Values are written over in memory: RocksDB then has no snapshots, of no family.
+    /// Values are updated in place in memtables. Then RocksDB supports no snapshots of any family.
     pub(crate) is_overwritten: bool,
-    /// Bytes of the fixed prefix, if that is the extractor; else 0.
+    /// The length of the prefix if the extractor is a fixed prefix; otherwise 0.
     prefix_bytes: AtomicUsize,
 }
 
 impl Rules {
-    /// The bytes by which a scan of one prefix knows it.
+    /// The length of the fixed prefix, within which a scan can stay. None: there is no such
+    /// extractor.
     pub(crate) fn prefix_bytes(&self) -> Option<usize> {
         Some(self.prefix_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0)
     }
 
-    /// Another extractor was set.
+    /// Takes over the extractor of newly read rules.
     pub(crate) fn set_prefix(&self, other: &Rules) {
         self.prefix_bytes.store(other.prefix_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-/// The rules of each family, from the newest file of options. Empty, if there is none.
+/// Reads the rules of each family from the newest options file. Empty if there is none.
 pub(crate) fn rules_of(database: &Path) -> HashMap<String, Rules> {
     let number = |name: &str| name.strip_prefix("OPTIONS-")?.parse::<u64>().ok();
     let names = std::fs::read_dir(database).into_iter().flatten().flatten();
@@ -43,7 +44,7 @@ pub(crate) fn rules_of(database: &Path) -> HashMap<String, Rules> {
     text.as_deref().map(read_rules).unwrap_or_default()
 }
 
-/// Whether RocksDB makes snapshots for families of these rules. Without them nothing is scanned.
+/// Whether RocksDB supports snapshots with these rules. Without snapshots nothing is scanned.
 pub(crate) fn have_snapshots(rules: &HashMap<String, Rules>) -> bool {
     !rules.values().any(|rules| rules.is_overwritten)
 }
@@ -67,7 +68,7 @@ fn read_rules(text: &str) -> HashMap<String, Rules> {
     rules
 }
 
-/// The bytes of a fixed prefix; 0 if it is another extractor, or none.
+/// Returns the length of a fixed prefix; 0 for another extractor, or none.
 fn fixed_prefix(value: &str) -> usize {
     const NAME: &str = "rocksdb.FixedPrefix";
     let Some((_, behind)) = value.split_once(NAME) else { return 0 };

@@ -1,8 +1,9 @@
-//! Places where threads may overtake each other. In tests they wait there, since what is wrong with
-//! an order shows too rarely by itself. And rules that a test breaks, to see that another test
-//! notices it.
+//! Points where threads may overtake each other, and rules that keep answers right.
+//!
+//! Tests make threads wait at the points, since wrong orders are too rare otherwise. Tests also
+//! break each rule, to see that another test notices it.
 
-/// Where to wait.
+/// A point where a thread may wait.
 #[derive(Clone, Copy, Debug)]
 #[repr(u32)]
 pub(crate) enum Point {
@@ -16,38 +17,38 @@ pub(crate) enum Point {
     Scanning,
     /// The worker has scanned, and has not published yet.
     Scanned,
-    /// A reader knows the view, and has not asked it yet.
+    /// A reader has loaded the view, and has not queried it yet.
     Looked,
-    /// An iterator knows the view, and has not pinned its state yet.
+    /// An iterator has loaded the view, and has not pinned its state yet.
     Pinning,
-    /// Many keys were asked for, and RocksDB has not been asked for those that may be there.
+    /// A read of many keys has queried the door, and has not asked RocksDB for the others yet.
     Asked,
 }
 
-/// What keeps answers right.
+/// A rule that keeps answers right.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rule {
     /// A scan waits for writes whose keys are in lists that it does not keep.
     Landing,
-    /// Keys that are noted during a scan go into its filter.
+    /// Keys noted during a scan are added to its filter.
     Keeping,
-    /// No snapshot asks a filter of a later scan.
+    /// A snapshot never queries the filter of a later scan.
     Since,
-    /// Nothing is denied from before unknown keys are written, until a scan after that.
+    /// From the begin of writes of unknown keys, nothing is denied until a scan after them.
     Lapses,
-    /// A file is taken only where the folder is as it was left.
+    /// A filter file is used only if the folder is as its writer left it.
     Folder,
-    /// No filter is kept for the next opening once a write has failed: the log may have it.
+    /// After a failed write, closing writes no filter: the log may have the write.
     Failing,
     /// A key is noted before it is written.
     Noting,
-    /// What a transaction has written is noted before it is committed.
+    /// The keys of a transaction are noted before it is committed.
     Committing,
-    /// What was noted since is not denied.
+    /// Recent keys are not denied.
     Recents,
-    /// An iterator asks a view only if it was current when its state was pinned.
+    /// An iterator queries a view only if the view was current when the state was pinned.
     Current,
-    /// The answers for many keys are of one moment.
+    /// The answers for many keys belong to one moment.
     OneMoment,
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn is_broken(_rule: Rule) -> bool {
     false
 }
 
-/// Waits, if a test wants it.
+/// Waits, if a test asks for it.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn at(_point: Point) {}
@@ -76,14 +77,14 @@ mod in_tests {
 
     static POINTS: AtomicU32 = AtomicU32::new(0);
     static MICROS: AtomicU64 = AtomicU64::new(0);
-    /// What a thread does when it comes to a point.
+    /// What a thread does at a point.
     type Act = (Point, Box<dyn FnOnce()>);
     thread_local! {
         static STEPS: Cell<u64> = const { Cell::new(1) };
         static NEXT: RefCell<Option<Act>> = const { RefCell::new(None) };
     }
 
-    /// When this thread comes to a point the next time, it does this there.
+    /// Makes this thread do this when it next comes to the point.
     pub(crate) fn then(point: Point, act: impl FnOnce() + 'static) {
         NEXT.set(Some((point, Box::new(act))));
     }
@@ -94,7 +95,7 @@ mod in_tests {
             act();
         }
         if POINTS.load(Ordering::Relaxed) & 1 << point as u32 != 0 {
-            // Not always: orders differ from one time to the next.
+            // Only sometimes, so that orders vary.
             let step = STEPS.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
             STEPS.set(step);
             if step >> 62 == 0 {
@@ -103,14 +104,14 @@ mod in_tests {
         }
     }
 
-    /// From now on threads wait so long at these points, one time in four.
+    /// From now on, threads wait this long at these points, one time in four.
     pub(crate) fn set(points: &[Point], wait: Duration) {
         MICROS.store(wait.as_micros() as u64, Ordering::Relaxed);
         let mask = points.iter().fold(0, |mask, point| mask | 1 << *point as u32);
         POINTS.store(mask, Ordering::Relaxed);
     }
 
-    /// The rule that this process breaks.
+    /// The environment variable that names the rule to break in this process.
     pub(crate) const BROKEN: &str = "TROMMEL_BROKEN_RULE";
 
     pub(crate) fn is_broken(rule: Rule) -> bool {

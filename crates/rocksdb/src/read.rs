@@ -1,10 +1,10 @@
-//! Reads of single keys, and the making of iterators.
+//! Reads of keys, and creation of iterators.
 //! ```text
-//! get         denied: None;  else RocksDB
-//! multi_get   some denied, some not: RocksDB is asked for these, then those are asked for again,
-//!             so that all answers belong to one moment
+//! get         denied: None; else RocksDB
+//! multi_get   some denied, some not: RocksDB is asked for the others, then the door again for the
+//!             denied ones, so that all answers belong to one moment
 //! ```
-//! Invariant: what the door denies was absent at a moment of the call.
+//! Invariant: a denied key was absent at some moment of the call.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::iterator::{DbIterator, DbRawIterator};
 use crate::pause::{self, Point, Rule};
 use crate::read_options::ReadOptions;
 
-/// What was learnt of a key before RocksDB was asked.
+/// What the door said of a key before RocksDB was asked.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     Denied,
@@ -37,7 +37,7 @@ fn ask(door: &Door, key: &[u8], options: &ReadOptions) -> Asked {
     if is_denied { Asked::Denied } else { Asked::Passed }
 }
 
-/// What RocksDB has of a key, unless the door denies it.
+/// Gets a key from RocksDB, unless the door denies it.
 fn found<T>(
     door: &Door,
     (key, options): (&[u8], &ReadOptions),
@@ -54,7 +54,7 @@ fn found<T>(
     Ok(found)
 }
 
-/// Single keys.
+/// Reads of single keys.
 impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::get`].
     pub fn get<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<Vec<u8>>, Error> {
@@ -131,7 +131,7 @@ impl<B: Base> DoorDb<B> {
     }
 }
 
-/// Many keys at once.
+/// Reads of many keys.
 impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::multi_get`].
     pub fn multi_get<K, I>(&self, keys: I) -> Vec<Result<Option<Vec<u8>>, Error>>
@@ -190,16 +190,16 @@ impl<B: Base> DoorDb<B> {
     }
 }
 
-/// What `TransactionDB` does not have.
+/// Methods that `TransactionDB` lacks.
 macro_rules! more_reads {
     ($kind:ty) => {
         impl DoorDb<$kind> {
-            /// See [`rocksdb::DB::key_may_exist`]. True: perhaps.
+            /// See [`rocksdb::DB::key_may_exist`]. False proves that the key does not exist.
             pub fn key_may_exist<K: AsRef<[u8]>>(&self, key: K) -> bool {
                 self.key_may_exist_opt(key, &self.default_options)
             }
 
-            /// See [`rocksdb::DB::key_may_exist_cf`]. True: perhaps.
+            /// See [`rocksdb::DB::key_may_exist_cf`]. False proves that the key does not exist.
             pub fn key_may_exist_cf<K: AsRef<[u8]>>(
                 &self,
                 family: &ColumnFamily<'_>,
@@ -208,14 +208,14 @@ macro_rules! more_reads {
                 self.key_may_exist_cf_opt(family, key, &self.default_options)
             }
 
-            /// See [`rocksdb::DB::key_may_exist_opt`]. True: perhaps.
+            /// See [`rocksdb::DB::key_may_exist_opt`]. False proves that the key does not exist.
             pub fn key_may_exist_opt<K: AsRef<[u8]>>(&self, key: K, options: &ReadOptions) -> bool {
                 let key = key.as_ref();
                 let asked = ask(self.default_door(), key, options);
                 asked != Asked::Denied && self.inner().key_may_exist_opt(key, &options.inner)
             }
 
-            /// See [`rocksdb::DB::key_may_exist_cf_opt`]. True: perhaps.
+            /// See [`rocksdb::DB::key_may_exist_cf_opt`]. False proves that the key does not exist.
             pub fn key_may_exist_cf_opt<K: AsRef<[u8]>>(
                 &self,
                 family: &ColumnFamily<'_>,
@@ -269,7 +269,7 @@ macro_rules! more_reads {
 more_reads!(RocksDb);
 more_reads!(RocksOptimisticDb);
 
-/// Answers for many keys of one moment. `get` asks RocksDB for those at some places.
+/// Answers for many keys, all of one moment. `get` asks RocksDB for the keys at some indexes.
 fn many<T>(
     keys: &[(&Door, &[u8])],
     options: &ReadOptions,
@@ -306,8 +306,8 @@ fn many<T>(
     for (place, answer) in passed.iter().zip(get(&passed)) {
         answers[*place] = answer;
     }
-    // RocksDB saw a later moment: what was denied must be absent then, too. It is, if nothing was
-    // noted and no scan has forgotten anything up to now.
+    // RocksDB saw a later moment, at which denied keys must be absent, too. They are, if the door
+    // still denies them by a filter of the same scan.
     let is_absent_still = |place: &usize| {
         let now = keys[*place].0.look();
         let is_one_scan = now.has_scan_of(view_of(*place));
@@ -327,7 +327,7 @@ impl<B: Base> DoorDb<B> {
         self.iterator_opt(mode, ReadOptions::default())
     }
 
-    /// See [`rocksdb::DB::iterator_opt`]. An upper bound lets the door answer.
+    /// See [`rocksdb::DB::iterator_opt`]. The door can answer if there is an upper bound.
     pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'_, B> {
         DbIterator::new(self, None, options, mode)
     }
@@ -369,7 +369,7 @@ impl<B: Base> DoorDb<B> {
         self.iterator_cf_opt(family, options, mode)
     }
 
-    /// See [`rocksdb::DB::prefix_iterator`]. The door answers if the family has a fixed prefix.
+    /// See [`rocksdb::DB::prefix_iterator`]. The door can answer if the family has a fixed prefix.
     pub fn prefix_iterator<P: AsRef<[u8]>>(&self, prefix: P) -> DbIterator<'_, B> {
         let mut options = ReadOptions::default();
         options.set_prefix_same_as_start(true);

@@ -1,11 +1,11 @@
-//! RocksDB's read options, and what the door has to know of them.
+//! RocksDB's read options, and those among them that concern the door.
 
 use rocksdb::{IterateBounds, ReadTier};
 
 use crate::base::Base;
 use crate::snapshot::Snapshot;
 
-/// Options that make RocksDB answer otherwise than by what is there.
+/// Options with which RocksDB's answers depend on more than the present keys.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Plain {
@@ -16,12 +16,12 @@ enum Plain {
     Skips = 16,
 }
 
-/// The options of a read: those of [`rocksdb::ReadOptions`] by the same names.
+/// Options of a read, with the methods of [`rocksdb::ReadOptions`].
 #[derive(Default)]
 pub struct ReadOptions {
     pub(crate) inner: rocksdb::ReadOptions,
     pub(crate) lower: Option<Vec<u8>>,
-    /// Not included.
+    /// Exclusive.
     pub(crate) upper: Option<Vec<u8>>,
     pub(crate) snapshot: Option<u64>,
     pub(crate) is_one_prefix: bool,
@@ -39,7 +39,7 @@ impl ReadOptions {
         self.plain |= if is_plain { why as u8 } else { 0 };
     }
 
-    /// See [`rocksdb::ReadOptions::set_snapshot`]. The door answers at snapshots that are not older
+    /// See [`rocksdb::ReadOptions::set_snapshot`]. The door can answer if the snapshot is not older
     /// than its last scan.
     pub fn set_snapshot<B: Base>(&mut self, snapshot: &Snapshot<'_, B>) {
         self.snapshot = Some(snapshot.sequence_number());
@@ -53,7 +53,7 @@ impl ReadOptions {
         self.lower = Some(key);
     }
 
-    /// See [`rocksdb::ReadOptions::set_iterate_upper_bound`]. With it, the door can answer.
+    /// See [`rocksdb::ReadOptions::set_iterate_upper_bound`]. It enables the door to answer.
     pub fn set_iterate_upper_bound<K: Into<Vec<u8>>>(&mut self, key: K) {
         let key = key.into();
         self.inner.set_iterate_upper_bound(&key[..]);
@@ -83,41 +83,40 @@ impl ReadOptions {
         self.inner.set_total_order_seek(is_total);
     }
 
-    /// See [`rocksdb::ReadOptions::set_read_tier`]. With any other than all tiers, the door is not
-    /// asked.
+    /// See [`rocksdb::ReadOptions::set_read_tier`]. The door answers only with all tiers.
     pub fn set_read_tier(&mut self, tier: ReadTier) {
         self.set_plain(Plain::Tier, tier != ReadTier::All);
         self.inner.set_read_tier(tier);
     }
 
-    /// See [`rocksdb::ReadOptions::set_tailing`]. The door is not asked for tailing iterators.
+    /// See [`rocksdb::ReadOptions::set_tailing`]. The door does not answer tailing iterators.
     pub fn set_tailing(&mut self, is_tailing: bool) {
         self.set_plain(Plain::Tailing, is_tailing);
         self.inner.set_tailing(is_tailing);
     }
 
-    /// See [`rocksdb::ReadOptions::set_timestamp`]. The door is not asked.
+    /// See [`rocksdb::ReadOptions::set_timestamp`]. The door does not answer then.
     pub fn set_timestamp<S: Into<Vec<u8>>>(&mut self, time: S) {
         self.set_plain(Plain::Timed, true);
         self.inner.set_timestamp(time);
     }
 
-    /// See [`rocksdb::ReadOptions::set_iter_start_ts`]. The door is not asked.
+    /// See [`rocksdb::ReadOptions::set_iter_start_ts`]. The door does not answer then.
     pub fn set_iter_start_ts<S: Into<Vec<u8>>>(&mut self, time: S) {
         self.set_plain(Plain::Timed, true);
         self.inner.set_iter_start_ts(time);
     }
 
-    /// See [`rocksdb::ReadOptions::set_ignore_range_deletions`]. With it, the door is not asked:
-    /// keys that it has forgotten come back.
+    /// See [`rocksdb::ReadOptions::set_ignore_range_deletions`]. The door does not answer then,
+    /// since keys that it has forgotten come back.
     #[expect(deprecated, reason = "RocksDB's is, and a reader may still set it")]
     pub fn set_ignore_range_deletions(&mut self, ignores: bool) {
         self.set_plain(Plain::Undeleted, ignores);
         self.inner.set_ignore_range_deletions(ignores);
     }
 
-    /// See [`rocksdb::ReadOptions::set_max_skippable_internal_keys`]. With it, the door is not
-    /// asked.
+    /// See [`rocksdb::ReadOptions::set_max_skippable_internal_keys`]. The door does not answer
+    /// then, unless `keys` is 0.
     pub fn set_max_skippable_internal_keys(&mut self, keys: u64) {
         self.set_plain(Plain::Skips, keys > 0);
         self.inner.set_max_skippable_internal_keys(keys);

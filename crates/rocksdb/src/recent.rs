@@ -1,13 +1,13 @@
-//! Keys of writes that the filter does not have yet: written by many threads at once, read by all.
+//! Lists of recent keys, which the filter lacks: many threads write to them at once, all read them.
 //! ```text
-//! cursor   closed? | keys | words of the arena that are taken     one number: a place is one step
-//! arena    | length | bytes | length | bytes | 0 ...              what the filter is given later
-//! index    what readers ask: hashes, which writers add for some keys together, and the line, on
-//!          which the worker puts them; readers add what is left
-//! flight   writes whose keys are here and that are not done
+//! cursor   closed? | keys | words of the arena that are taken     one number: taken in one step
+//! arena    | length | bytes | length | bytes | 0 ...              what the filter gets later
+//! index    what readers query: hashes and a line. Writers add hashes, for some keys together; the
+//!          worker puts keys on the line; readers add what is left
+//! flight   counts writes in flight whose keys are here
 //! ```
-//! Invariant: a key that was noted is not denied. Once it is closed, no key is noted; once it is
-//! settled, the arena has all keys.
+//! Invariant: a noted key is not denied. Once the list is closed, no key is noted. Once its writers
+//! are done, the arena has all of its keys.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,64 +19,64 @@ use crate::arena::Arena;
 use crate::index::{Ends, Index};
 use crate::keys::SortedKeys;
 
-/// Of the cursor.
+/// Fields of the cursor.
 const CLOSED: u64 = 1 << 63;
 const KEYS_AT: u32 = 40;
 const ONE_KEY: u64 = 1 << KEYS_AT;
 const WORDS: u64 = ONE_KEY - 1;
 
-/// Keys that a writer leaves to others before it adds their hashes. Words come from afar: for many
-/// keys they are waited for together. Readers pay for what is left.
+/// Keys that writers collect before one of them adds their hashes, so that the cache misses
+/// overlap. Readers add the rest.
 const LEFT_MAX: usize = 128;
-/// Words of the arena, those of some hundred keys, before the worker is rung for to put them on the
-/// line. A reader puts as many on it: if there are more, the worker is late.
+/// Words of the arena, for some hundred keys, after which the worker is called to put keys on the
+/// line. A reader puts at most as many on it: with more, the worker is late.
 const LINE_WORDS: usize = 2048;
 
-/// Keys that were noted since the one before.
+/// A list of recent keys.
 pub(crate) struct Recent {
-    /// Counts them: later ones have larger numbers.
+    /// Orders the lists: later ones have larger numbers.
     pub(crate) age: u64,
     cursor: AtomicU64,
     flight: Arc<Flight>,
     keys_max: usize,
     arena: Arena,
     index: Index,
-    /// Words of the arena whose keys have their hashes on the index, and those whose keys are on
+    /// Words of the arena whose keys have their hashes in the index, and words whose keys are on
     /// the line.
     hashed: AtomicU64,
     lined: AtomicU64,
 }
 
-/// Counts writes that began and are not done.
+/// Counts writes in flight.
 #[derive(Default)]
 pub(crate) struct Flight(AtomicU64);
 
-/// How many keys may be noted, and how long they are expected to be.
+/// How many keys a list can hold, and their expected length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Room {
     pub(crate) keys: usize,
     pub(crate) key_bytes: usize,
 }
 
-/// What became of a key.
+/// The result of noting a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     Yes,
-    /// And so many keys were noted that the worker has to put them on the line.
+    /// Noted, and enough keys have gathered for the worker to put them on the line.
     Many,
-    /// There is no room, or it is closed: a later one is the place.
+    /// Not noted: the list is full or closed, and a later one must take the key.
     Full,
 }
 
 impl Flight {
-    /// Whether none is on its way.
+    /// Whether no write is in flight.
     pub(crate) fn has_landed(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
     }
 }
 
 impl Recent {
-    /// Without a key. Ranges are answered if there is a line to put keys on.
+    /// Creates an empty list. It can deny ranges only with positions.
     pub(crate) fn new(age: u64, room: Room, positions: Option<Arc<KeyPositions>>) -> Recent {
         let words = room.keys * Arena::words_of(room.key_bytes);
         Recent {
@@ -91,22 +91,22 @@ impl Recent {
         }
     }
 
-    /// One that counts writes and notes nothing.
+    /// Creates a list that counts writes and notes nothing.
     pub(crate) fn asleep(age: u64) -> Recent {
         Recent::new(age, Room { keys: 0, key_bytes: 0 }, None)
     }
 
-    /// A write begins. Its keys are noted behind this.
+    /// Begins a write, which notes its keys after this.
     pub(crate) fn enter(&self) {
         self.flight.0.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// A write is done: what it wrote is seen by all who read from now on.
+    /// Ends a write, which all later readers see.
     pub(crate) fn leave(&self) {
         self.flight.0.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether it answers ranges.
+    /// Whether it can deny ranges.
     pub(crate) fn has_line(&self) -> bool {
         self.index.has_line()
     }
@@ -115,7 +115,7 @@ impl Recent {
         &self.flight
     }
 
-    /// Notes a key. Requires: the write has entered, and is not issued yet.
+    /// Notes a key. Requires: the write has entered, and has not gone to RocksDB yet.
     pub(crate) fn note(&self, key: &[u8]) -> Noted {
         if self.keys_max == 0 {
             return if self.is_closed() { Noted::Full } else { Noted::Yes };
@@ -130,7 +130,8 @@ impl Recent {
         if is_many && self.has_line() { Noted::Many } else { Noted::Yes }
     }
 
-    /// A place in the arena, and the keys noted before.
+    /// Takes a place in the arena. Returns its word, and the number of keys before. None: full or
+    /// closed.
     fn take_place(&self, words: usize) -> Option<(usize, usize)> {
         let mut cursor = self.cursor.load(Ordering::Relaxed);
         loop {
@@ -147,7 +148,7 @@ impl Recent {
         }
     }
 
-    /// Takes no key from now on.
+    /// Closes the list: it takes no more keys.
     pub(crate) fn close(&self) {
         self.cursor.fetch_or(CLOSED, Ordering::SeqCst);
     }
@@ -161,23 +162,23 @@ impl Recent {
         self.keys_max == 0
     }
 
-    /// Keys that were noted.
+    /// The number of noted keys.
     pub(crate) fn len(&self) -> usize {
         keys_of(self.cursor.load(Ordering::Relaxed))
     }
 
-    /// The keys that it has room for.
+    /// The number of keys that it can hold.
     pub(crate) fn room(&self) -> usize {
         self.keys_max
     }
 
-    /// The mean length of its keys, rounded up to words; none: `otherwise`.
+    /// The mean length of its keys, rounded up to words. Without keys: `otherwise`.
     pub(crate) fn key_bytes(&self, otherwise: usize) -> usize {
         let (keys, words) = (self.len(), (self.cursor.load(Ordering::Relaxed) & WORDS) as usize);
         words.checked_div(keys).map_or(otherwise, Arena::bytes_of)
     }
 
-    /// False: the key was not noted.
+    /// False proves that no key with this hash was noted.
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         if self.len() == 0 {
             return self.is_asleep();
@@ -185,7 +186,7 @@ impl Recent {
         !self.add_hashes() || self.index.may_have(hash)
     }
 
-    /// False: no key of the range was noted.
+    /// False proves that no key of the range was noted.
     pub(crate) fn may_overlap<'k>(&'k self, ends: &mut Ends<'k>) -> bool {
         if self.len() == 0 {
             return self.is_asleep();
@@ -193,21 +194,21 @@ impl Recent {
         !self.put_on_line(LINE_WORDS) || self.index.may_overlap(ends)
     }
 
-    /// Adds the hashes of all keys. False: some are not there, as a writer has a place and has not
-    /// written to it yet.
+    /// Adds the hashes of all keys. False: some are missing, because a writer has taken a place and
+    /// not written yet.
     #[inline]
     fn add_hashes(&self) -> bool {
         self.catch_up(&self.hashed, usize::MAX, |words| self.index.add_hashes(&self.arena, words))
     }
 
-    /// Puts keys on the line, those of so many words at most. False: some are not there.
+    /// Puts the keys of at most this many words on the line. False: some are missing.
     #[inline]
     pub(crate) fn put_on_line(&self, words: usize) -> bool {
         self.catch_up(&self.lined, words, |words| self.index.add_to_line(&self.arena, words))
     }
 
-    /// Goes on behind the words that are done. False: some are left. Several threads may do so at
-    /// once: what is added twice is there as well.
+    /// Continues behind the words that are done. False: some are left. Several threads may do so at
+    /// once, since adding a key twice does no harm.
     #[inline]
     fn catch_up(
         &self,
@@ -225,8 +226,8 @@ impl Recent {
         end >= taken
     }
 
-    /// All keys of some lists, sorted, each once. Requires: these are closed. Waits for writers
-    /// that have a place and have not written to it yet, which takes them some nanoseconds.
+    /// Returns the keys of some lists, sorted and distinct. Requires: the lists are closed. Waits
+    /// for writers that have taken a place and not written yet, which takes nanoseconds.
     pub(crate) fn sorted(lists: &[Arc<Recent>]) -> SortedKeys {
         debug_assert!(lists.iter().all(|list| list.is_closed()), "keys may still come");
         let words = |list: &Recent| (list.cursor.load(Ordering::SeqCst) & WORDS) as usize;
@@ -234,7 +235,7 @@ impl Recent {
         SortedKeys::of(arenas, lists.iter().map(|list| list.len()).sum())
     }
 
-    /// The bytes that it takes.
+    /// Memory in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         self.arena.size_bytes() + self.index.size_bytes()
     }

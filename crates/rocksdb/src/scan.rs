@@ -1,10 +1,10 @@
-//! All keys of a family at one moment, on their way to a filter.
+//! Scans all keys of a family at one snapshot, and builds a filter.
 //! ```text
-//! snapshot ── first keys gathered ── all there? ── sample of them ── filter
-//!                                    more ──────── sample by seeks ── filter of those and the rest
-//!                                                   (a walk finds where to, if nobody knows)
+//! snapshot ── first keys gathered ── all keys? ── sample of them ── filter
+//!                                    more ─────── sample by seeks ── filter of those and the rest
+//!                                                 (if no places are known, a walk finds some)
 //! ```
-//! Invariant: a filter is made of every key that the snapshot shows, or there is none.
+//! Invariant: a filter has every key of the snapshot, or there is none.
 
 use rocksdb::{DBRawIteratorWithThreadMode, SnapshotWithThreadMode};
 use trommel_filters::KeySample;
@@ -16,21 +16,21 @@ use crate::keys::{SortedKeys, cut};
 use crate::pause::{self, Point};
 use crate::worker::Stop;
 
-/// Bytes of keys that are held in memory, so that one reading serves the sample, too.
+/// Bytes of keys that are held in memory, so that a single read of them also serves the sample.
 const GATHERED_MAX: usize = if cfg!(test) { 1 << 15 } else { 96 << 20 };
-/// Stretches of a sample that is taken by seeks, and the keys of all of them.
+/// Stretches of a sample that is taken by seeks, and the keys of all stretches.
 const STRETCHES: usize = 64;
 const SAMPLE_KEYS: usize = 1 << 14;
-/// With fewer places than this, a walk along all keys finds more.
+/// If fewer places are known, a walk along all keys finds more.
 const PLACES_LEAST: usize = 8;
-/// Keys between two looks at what else is to be done.
+/// Keys between two calls of `check`.
 const KEYS_BETWEEN: usize = 4096;
-/// Bytes that RocksDB reads ahead.
+/// RocksDB's readahead in bytes.
 const READAHEAD: usize = 2 << 20;
 
 type Rows<'a, B> = DBRawIteratorWithThreadMode<'a, B>;
 
-/// The filter of all keys of a family. An error: `check` gave one, or RocksDB did.
+/// Builds the filter of all keys of a family. An error is that of `check`, or of RocksDB.
 pub(crate) fn all_keys<B: Base>(
     db: &B,
     door: &Door,
@@ -73,7 +73,7 @@ pub(crate) fn all_keys<B: Base>(
     Ok(building.finish(since))
 }
 
-/// Gives keys to `each`, until it has enough or there are no more: whether that is so.
+/// Passes keys to `each` until it returns false. True: there are no more keys.
 fn take<B: Base>(
     rows: &mut Rows<'_, B>,
     check: &dyn Fn() -> Result<(), Stop>,
@@ -96,8 +96,8 @@ fn take<B: Base>(
     Ok(true)
 }
 
-/// Keys that lie far apart, and about how many there are, as far as that is known: of marks of the
-/// last filter, or where files begin.
+/// Returns keys that lie far apart, and an estimated number of all keys. The keys are marks of the
+/// last filter, or first and last keys of files.
 fn known<B: Base>(db: &B, door: &Door, plan: &Plan) -> (Vec<Vec<u8>>, u64) {
     let old = plan.old.as_ref().filter(|old| old.marks().len() >= STRETCHES);
     let estimated = db.estimated_keys(&door.name);
@@ -110,7 +110,7 @@ fn known<B: Base>(db: &B, door: &Door, plan: &Plan) -> (Vec<Vec<u8>>, u64) {
     }
 }
 
-/// Keys that lie equally far apart, and how many there are, by a walk along all of them.
+/// Walks along all keys. Returns evenly spread ones, and the number of all.
 fn walked<B: Base>(
     rows: &mut Rows<'_, B>,
     check: &dyn Fn() -> Result<(), Stop>,
@@ -135,7 +135,7 @@ fn walked<B: Base>(
     Ok((places, count))
 }
 
-/// Some keys behind each of some of the places.
+/// Takes a sample: some keys behind each of some places.
 fn sample<B: Base>(rows: &mut Rows<'_, B>, places: &[Vec<u8>]) -> Result<KeySample, Stop> {
     let mut sample = KeySample::default();
     let mut last = Vec::new();

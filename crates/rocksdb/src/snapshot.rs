@@ -1,4 +1,4 @@
-//! A state of the database that stays, and reads of it.
+//! Snapshots of the database, and reads of them.
 
 use rocksdb::{DBPinnableSlice, Error, IteratorMode, SnapshotWithThreadMode};
 
@@ -8,7 +8,7 @@ use crate::family::ColumnFamily;
 use crate::iterator::{DbIterator, DbRawIterator};
 use crate::read_options::ReadOptions;
 
-/// A state of the database. Reads of it ask the door, if it was last scanned before.
+/// A snapshot of the database. The door can answer its reads if its last scan is not newer.
 pub struct Snapshot<'a, B: Base = RocksDb> {
     db: &'a DoorDb<B>,
     inner: SnapshotWithThreadMode<'a, B>,
@@ -18,7 +18,7 @@ pub struct Snapshot<'a, B: Base = RocksDb> {
 impl<'a, B: Base> Snapshot<'a, B> {
     pub(crate) fn new(db: &'a DoorDb<B>) -> Snapshot<'a, B> {
         let inner = SnapshotWithThreadMode::new(db.inner());
-        // Where RocksDB makes none, it has no number to ask for.
+        // Without snapshots, RocksDB has no sequence number to ask for.
         let sequence_number = if db.has_snapshots() { inner.sequence_number() } else { 0 };
         Snapshot { db, sequence_number, inner }
     }
@@ -27,7 +27,7 @@ impl<'a, B: Base> Snapshot<'a, B> {
         &self.inner
     }
 
-    /// The number of the last write that it sees.
+    /// The sequence number of the last write that the snapshot sees.
     pub fn sequence_number(&self) -> u64 {
         self.sequence_number
     }

@@ -1,4 +1,4 @@
-//! What doors have nothing to do with: it is passed on to RocksDB.
+//! Methods that pass on to RocksDB, as they do not concern doors.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::db::{Db, DoorDb};
 use crate::family::ColumnFamily;
 use crate::snapshot::Snapshot;
 
-/// See RocksDB's own documentation.
+/// Methods of RocksDB: see its own documentation.
 impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::path`].
     pub fn path(&self) -> &Path {
@@ -73,7 +73,7 @@ impl<B: Base> DoorDb<B> {
     }
 }
 
-/// See RocksDB's own documentation.
+/// Methods of RocksDB: see its own documentation.
 impl Db {
     /// See [`rocksdb::DB::disable_file_deletions`].
     pub fn disable_file_deletions(&self) -> Result<(), Error> {
@@ -86,10 +86,10 @@ impl Db {
     }
 }
 
-/// What `TransactionDB` does not have.
+/// Methods that `TransactionDB` lacks.
 macro_rules! more_of_rocksdb {
     ($kind:ty) => {
-        /// See RocksDB's own documentation.
+        /// Methods of RocksDB: see its own documentation.
         impl DoorDb<$kind> {
             /// See [`rocksdb::DB::compact_range`].
             pub fn compact_range<S: AsRef<[u8]>, E: AsRef<[u8]>>(
@@ -169,8 +169,9 @@ macro_rules! more_of_rocksdb {
                 self.inner().live_files()
             }
 
-            /// A copy of the database as it is now, in a folder that is not there yet: see
-            /// [`rocksdb::checkpoint::Checkpoint`]. It has no filters: its first opening scans it.
+            /// Copies the current database into a new folder: see
+            /// [`rocksdb::checkpoint::Checkpoint`]. The copy has no filters, so its first opening
+            /// scans it.
             pub fn create_checkpoint<P: AsRef<Path>>(&self, path: P) -> Result<(), Error> {
                 Checkpoint::new(self.inner())?.create_checkpoint(path)
             }

@@ -1,8 +1,8 @@
-//! Databases with transactions. A transaction's own reads are RocksDB's; what it commits is noted.
+//! Databases with transactions. Reads in a transaction are RocksDB's own. A commit notes its keys.
 //! ```text
-//! transaction ── put, get, ... : RocksDB        commit ── its batch's keys noted ── RocksDB
+//! transaction ── put, get, ... : RocksDB        commit ── keys of its batch noted ── RocksDB
 //! ```
-//! Invariant: no transaction is committed but by [`Transaction::commit`].
+//! Invariant: only [`Transaction::commit`] commits a transaction.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -17,26 +17,26 @@ use crate::db::{DoorDb, with_default};
 use crate::options::DoorOptions;
 use crate::pause::{self, Rule};
 
-/// As [`Db`](crate::Db), with transactions that fail at their commit if what they read or wrote has
-/// changed meanwhile: the methods are those of [`rocksdb::OptimisticTransactionDB`].
+/// Like [`Db`](crate::Db), with transactions whose commit fails if something that they read or
+/// wrote has changed. The methods are those of [`rocksdb::OptimisticTransactionDB`].
 pub type OptimisticTransactionDb = DoorDb<RocksOptimisticDb>;
 
-/// As [`Db`](crate::Db), with transactions that lock what they write: the methods are those of
+/// Like [`Db`](crate::Db), with transactions that lock what they write. The methods are those of
 /// [`rocksdb::TransactionDB`].
 pub type TransactionDb = DoorDb<RocksTransactionDb>;
 
-/// A transaction: it has the methods of [`rocksdb::Transaction`].
+/// A transaction, with the methods of [`rocksdb::Transaction`].
 ///
-/// It ends with [`Transaction::commit`], or is rolled back when it is dropped, unless it is
-/// prepared: then it waits in [`TransactionDb::prepared_transactions`] of the next opening. Reads
-/// within it see its own writes, and ask no door.
+/// [`Transaction::commit`] ends it. Dropping it rolls it back, unless it is prepared: then the next
+/// opening has it in [`TransactionDb::prepared_transactions`]. Its reads see its own writes, and do
+/// not query the door.
 pub struct Transaction<'db, B: Base> {
     db: &'db DoorDb<B>,
     inner: rocksdb::Transaction<'db, B>,
 }
 
 impl<'db, B: Base> Transaction<'db, B> {
-    /// Writes what it did, if RocksDB finds no conflict: see [`rocksdb::Transaction::commit`].
+    /// Commits its writes, unless RocksDB finds a conflict: see [`rocksdb::Transaction::commit`].
     pub fn commit(self) -> Result<(), Error> {
         let batch = self.inner.get_writebatch();
         let is_noted = !pause::is_broken(Rule::Committing);
@@ -86,7 +86,7 @@ impl OptimisticTransactionDb {
         Self::open_with(options, path, families, DoorOptions::default())
     }
 
-    /// Opens a database with these families, and doors that are kept so.
+    /// Opens a database with these families, and options for the doors.
     pub fn open_with<P, I>(
         options: &Options,
         path: P,
@@ -166,7 +166,7 @@ impl TransactionDb {
         Self::open_with(options, transaction_options, path, families, DoorOptions::default())
     }
 
-    /// Opens a database with these families, and doors that are kept so.
+    /// Opens a database with these families, and options for the doors.
     pub fn open_with<P, I>(
         options: &Options,
         transaction_options: &TransactionDBOptions,
@@ -198,7 +198,7 @@ impl TransactionDb {
         Transaction { db: self, inner: self.inner().transaction_opt(write_options, options) }
     }
 
-    /// Transactions that were prepared and not yet committed when the database was closed: see
+    /// Returns transactions that were prepared but not committed when the database was closed. See
     /// [`rocksdb::TransactionDB::prepared_transactions`].
     pub fn prepared_transactions(&self) -> Vec<Transaction<'_, RocksTransactionDb>> {
         let prepared = self.inner().prepared_transactions().into_iter();

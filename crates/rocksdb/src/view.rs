@@ -1,10 +1,10 @@
-//! What a door knows at one moment: the filter, and the recent keys that it does not have.
+//! What a door knows at one moment: the filter, and the recent keys that the filter lacks.
 //! ```text
-//! filter    all keys of the state `since`, and what was added
+//! filter    all keys of the state `since`, and added keys
 //! recents   lists of recent keys, the oldest first; writers note in the last one
 //! ```
-//! Invariant: if there is a filter, every key that may be found by whoever reads now, or at a
-//! snapshot that is not older than `since`, is in the filter or in one of the lists.
+//! Invariant: if there is a filter, it or one of the lists has every key that a current reader may
+//! find. The same is true for a snapshot that is not older than `since`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::keys::{KEY_BYTES_MAX, cut};
 use crate::pause::{Rule, is_broken};
 use crate::recent::Recent;
 
-/// What is known at one moment.
+/// What a door knows at one moment.
 pub(crate) struct View {
     /// None: nothing is denied.
     pub(crate) filter: Option<Arc<Filter>>,
@@ -24,7 +24,7 @@ pub(crate) struct View {
     pub(crate) recents: Vec<Arc<Recent>>,
 }
 
-/// A range of keys that a question is about: both ends are included.
+/// A queried range of keys, both ends included.
 pub(crate) struct Asked<'k> {
     lower: &'k [u8],
     upper: [u8; KEY_BYTES_MAX],
@@ -32,23 +32,23 @@ pub(crate) struct Asked<'k> {
 }
 
 impl<'k> Asked<'k> {
-    /// From `lower` up to the last key before `end`. None: no key lies there as bytes are ordered.
+    /// The range from `lower` to the last key before `end`. None: it is empty in bytewise order.
     pub(crate) fn before(lower: &'k [u8], end: &[u8]) -> Option<Asked<'k>> {
         let (last, rest) = end.split_last().filter(|_| lower < end)?;
-        // The key before one that ends with a zero is known.
+        // If `end` ends with a zero byte, the key before it is `end` without that byte.
         let Some(less) = last.checked_sub(1) else { return Asked::through(lower, rest) };
         if rest.len() >= KEY_BYTES_MAX {
             return Asked::through(lower, end);
         }
-        // Cut, no key before the end is above this one: the end itself may begin a key that is
-        // there, as it does where prefixes follow each other.
+        // After cutting, no key below `end` is above this one. `end` itself stays out, since
+        // present keys often begin with it, as with successive prefixes.
         let mut upper = [u8::MAX; KEY_BYTES_MAX];
         upper[..rest.len()].copy_from_slice(rest);
         upper[rest.len()] = less;
         Some(Asked { lower: cut(lower), upper, upper_len: KEY_BYTES_MAX })
     }
 
-    /// From `lower` to `upper`. None: no key lies there as bytes are ordered.
+    /// The range from `lower` to `last`. None: it is empty in bytewise order.
     pub(crate) fn through(lower: &'k [u8], last: &[u8]) -> Option<Asked<'k>> {
         let (cut, mut upper) = (cut(last), [0; KEY_BYTES_MAX]);
         upper[..cut.len()].copy_from_slice(cut);
@@ -61,25 +61,25 @@ impl<'k> Asked<'k> {
     }
 }
 
-/// The hash by which recent keys are noted.
+/// The hash of a recent key.
 #[inline]
 pub(crate) fn hash_of(key: &[u8]) -> u64 {
     hash_key(key, HashUse::Table)
 }
 
 impl View {
-    /// That in which writers note keys.
+    /// The list in which writers note keys.
     pub(crate) fn current(&self) -> &Arc<Recent> {
         self.recents.last().expect("there is always one")
     }
 
-    /// The filter, if it knows what a snapshot with this number sees. None: who reads now.
+    /// Returns the filter, if it covers what this snapshot sees. No snapshot: a reader now.
     fn filter_at(&self, snapshot: Option<u64>) -> Option<&Filter> {
         let knows = |since: u64| snapshot.is_none_or(|at| at >= since || is_broken(Rule::Since));
         self.filter.as_deref().filter(|filter| knows(filter.since))
     }
 
-    /// Whether there is surely no such key.
+    /// True proves that the key does not exist.
     pub(crate) fn denies_key(&self, key: &[u8], snapshot: Option<u64>) -> bool {
         let Some(filter) = self.filter_at(snapshot) else { return false };
         let key = cut(key);
@@ -90,7 +90,7 @@ impl View {
         !self.recents.iter().any(|recent| recent.may_contain(hash)) || is_broken(Rule::Recents)
     }
 
-    /// Whether there is surely no key in the range.
+    /// True proves that no key lies in the range.
     pub(crate) fn denies_range(&self, asked: &Asked<'_>, snapshot: Option<u64>) -> bool {
         let Some(filter) = self.filter_at(snapshot) else { return false };
         let Some(range) = KeyRange::new(asked.lower, Some(asked.upper())) else { return false };
@@ -102,14 +102,14 @@ impl View {
         !recents.any(|recent| recent.may_overlap(&mut ends)) || is_broken(Rule::Recents)
     }
 
-    /// Whether this and the other one deny by the same scan, so that what one denies now, the other
-    /// one denied if nothing came between.
+    /// Whether both views have filters of the same scan. Then a key that the later view denies was
+    /// absent at the time of the other one, too.
     pub(crate) fn has_scan_of(&self, other: &View) -> bool {
         let since = |view: &View| view.filter.as_ref().map(|filter| filter.since);
         since(self).is_some() && since(self) == since(other)
     }
 
-    /// The bytes that it takes.
+    /// Memory in bytes.
     pub(crate) fn size_bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, |filter| filter.size_bytes());
         filter + self.recents.iter().map(|recent| recent.size_bytes()).sum::<usize>()

@@ -1,6 +1,6 @@
-//! The thread that keeps the filters of a database.
+//! The thread that maintains the filters of a database.
 //! ```text
-//! rung, or some time passed
+//! when the bell rings, or after some time:
 //!   each door: close a quiet list, absorb closed lists, put recent keys on the line, scan if due
 //! ```
 //! Invariant: only this thread takes lists out of views, and only it publishes filters.
@@ -17,17 +17,17 @@ use crate::door::{Door, Plan};
 use crate::pause::{self, Point};
 use crate::scan;
 
-/// The worker comes by as often, whether or not it is rung.
+/// The longest pause of the worker.
 const PERIOD: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 200 });
-/// How often it looks whether writes are done that it waits for.
+/// Pause between two checks whether writes in flight are done.
 const LANDING: Duration = Duration::from_micros(100);
 
-/// The thread's own.
+/// Starts the thread.
 pub(crate) struct Worker;
 
 /// Why a scan ended without a filter.
 pub(crate) enum Stop {
-    /// Nobody needs it any more.
+    /// The filter is no longer needed.
     Void,
     /// RocksDB could not read.
     Failed,
@@ -40,7 +40,7 @@ impl From<rocksdb::Error> for Stop {
 }
 
 impl Worker {
-    /// Starts the thread. It ends when it is told to.
+    /// Starts the thread, which ends after [`stop`].
     pub(crate) fn start<B: Base>(shared: &Arc<Shared<B>>) -> JoinHandle<()> {
         let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(shared));
         std::thread::Builder::new()
@@ -50,7 +50,7 @@ impl Worker {
     }
 }
 
-/// Tells the worker of a database to end.
+/// Makes the worker of a database end.
 pub(crate) fn stop<B>(shared: &Shared<B>) {
     shared.is_stopped.store(true, Ordering::SeqCst);
     shared.bell.ring();
@@ -87,7 +87,7 @@ fn is_stopped(flag: &AtomicBool) -> bool {
     flag.load(Ordering::SeqCst)
 }
 
-/// Scans a family, and puts a new filter in front of it.
+/// Scans a family, and replaces its filter.
 fn rebuild<B: Base>(shared: &Shared<B>, door: &Door, plan: &Plan) {
     pause::at(Point::Rolled);
     let check = || {
@@ -112,7 +112,7 @@ fn scanned<B: Base>(
     plan: &Plan,
     check: &dyn Fn() -> Result<(), Stop>,
 ) -> Result<crate::filter::Filter, Stop> {
-    // Writes that noted in lists of before: the snapshot must show them.
+    // The snapshot must show writes that noted keys in lists that the scan does not keep.
     while !door.has_landed(plan) {
         check()?;
         std::thread::sleep(LANDING);

@@ -1,9 +1,9 @@
-//! Writes: keys are noted before RocksDB is told of them.
+//! Writes: keys are noted before RocksDB gets them.
 //! ```text
 //! enter ── note ── RocksDB ── leave
 //! ```
-//! Invariant: no key is written to RocksDB that was not noted before, in a list whose write is
-//! counted until RocksDB is done.
+//! Invariant: a key is noted before RocksDB gets it. Until RocksDB is done, the write counts as in
+//! flight in the key's list.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::family::ColumnFamily;
 use crate::ingest;
 use crate::pause::{self, Point, Rule};
 
-/// One key is about to be written.
+/// Notes a key that is about to be written.
 fn noted<'d>(door: &'d Door, key: &[u8]) -> Ticket<&'d Door> {
     let mut ticket = Ticket::enter(door);
     if !pause::is_broken(Rule::Noting) {
@@ -28,7 +28,7 @@ fn noted<'d>(door: &'d Door, key: &[u8]) -> Ticket<&'d Door> {
     ticket
 }
 
-/// Single keys.
+/// Writes of single keys.
 impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::put`].
     pub fn put<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, key: K, value: V) -> Result<(), Error> {
@@ -138,10 +138,9 @@ impl<B: Base> DoorDb<B> {
     }
 }
 
-/// Keys with times of the user.
+/// Writes of keys with user timestamps.
 impl Db {
-    /// See [`rocksdb::DB::put_cf_with_ts`]. Families whose keys have times of the user are not
-    /// answered for.
+    /// See [`rocksdb::DB::put_cf_with_ts`]. Doors do not answer for families with user timestamps.
     pub fn put_cf_with_ts<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
         &self,
         family: &ColumnFamily<'_>,
@@ -234,7 +233,7 @@ impl Db {
     }
 }
 
-/// Batches.
+/// Writes of batches.
 impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::write`].
     pub fn write(&self, batch: B::Batch) -> Result<(), Error> {
@@ -254,7 +253,7 @@ impl<B: Base> DoorDb<B> {
         self.write_opt(batch, &options)
     }
 
-    /// Notes all keys of a batch. The tickets of the families that it writes to.
+    /// Notes all keys of a batch. Returns the tickets of the families that it writes to.
     pub(crate) fn noted_batch(&self, batch: &[u8]) -> (Option<Ticket<&Door>>, Tickets) {
         let (mut default, mut others) = (None, Tickets::new());
         let walked = batch::walk(batch, |id, act, key| match (id, act) {
@@ -266,7 +265,8 @@ impl<B: Base> DoorDb<B> {
             (_, Act::Write) => self.note_other(id, key, &mut others),
         });
         if walked.is_err() {
-            // Whatever it is, all that it writes is seen by a scan before anything is denied.
+            // A record is unknown. A scan sees everything that the batch writes before anything is
+            // denied.
             let doors = self.shared().doors().into_iter();
             others.extend(doors.map(|door| (door.id, Ticket::lapse(door))));
         }
@@ -277,7 +277,7 @@ impl<B: Base> DoorDb<B> {
     fn note_other(&self, id: u32, key: &[u8], tickets: &mut Tickets) {
         let known = tickets.iter().position(|(of, _)| *of == id);
         let place = known.or_else(|| {
-            // RocksDB refuses batches for a family that is gone.
+            // RocksDB refuses batches for a dropped family.
             tickets.push((id, Ticket::enter(self.shared().door(id)?)));
             Some(tickets.len() - 1)
         });
@@ -286,8 +286,8 @@ impl<B: Base> DoorDb<B> {
         }
     }
 
-    /// Notes all keys of files. Where they cannot be read, nothing is denied until a scan has seen
-    /// what RocksDB made of them.
+    /// Notes all keys of files. If they cannot be read, nothing is denied until a scan after
+    /// RocksDB has ingested them.
     fn noted_files<'d>(&self, door: &'d Door, files: &[PathBuf]) -> Ticket<&'d Door> {
         if !door.rules.is_bytewise {
             return Ticket::enter(door);
@@ -300,10 +300,10 @@ impl<B: Base> DoorDb<B> {
     }
 }
 
-/// What `TransactionDB` does not have.
+/// Methods that `TransactionDB` lacks.
 macro_rules! ranges_and_files {
     ($kind:ty) => {
-        /// Ranges and files.
+        /// Deletions of ranges and files, and ingestion of files.
         impl DoorDb<$kind> {
             /// See [`rocksdb::DB::delete_range_cf`].
             pub fn delete_range_cf<K: AsRef<[u8]>>(
@@ -328,8 +328,8 @@ macro_rules! ranges_and_files {
                 self.inner().delete_range_cf_opt(family, from, to, options)
             }
 
-            /// See [`rocksdb::DB::delete_file_in_range_cf`]. Keys that were deleted may come back
-            /// with it: the family is scanned anew.
+            /// See [`rocksdb::DB::delete_file_in_range_cf`]. Deleted keys may come back, so the
+            /// family is scanned again.
             pub fn delete_file_in_range_cf<K: AsRef<[u8]>>(
                 &self,
                 family: &ColumnFamily<'_>,
@@ -350,12 +350,12 @@ macro_rules! ranges_and_files {
                 self.inner().delete_file_in_range(from, to)
             }
 
-            /// See [`rocksdb::DB::ingest_external_file`]. The files are read before.
+            /// See [`rocksdb::DB::ingest_external_file`]. The door reads the files before.
             pub fn ingest_external_file<P: AsRef<Path>>(&self, paths: Vec<P>) -> Result<(), Error> {
                 self.ingest_external_file_opts(&IngestExternalFileOptions::default(), paths)
             }
 
-            /// See [`rocksdb::DB::ingest_external_file_opts`]. The files are read before.
+            /// See [`rocksdb::DB::ingest_external_file_opts`]. The door reads the files before.
             pub fn ingest_external_file_opts<P: AsRef<Path>>(
                 &self,
                 options: &IngestExternalFileOptions,
@@ -366,7 +366,7 @@ macro_rules! ranges_and_files {
                 self.told(self.inner().ingest_external_file_opts(options, paths))
             }
 
-            /// See [`rocksdb::DB::ingest_external_file_cf`]. The files are read before.
+            /// See [`rocksdb::DB::ingest_external_file_cf`]. The door reads the files before.
             pub fn ingest_external_file_cf<P: AsRef<Path>>(
                 &self,
                 family: &ColumnFamily<'_>,
@@ -379,7 +379,7 @@ macro_rules! ranges_and_files {
                 )
             }
 
-            /// See [`rocksdb::DB::ingest_external_file_cf_opts`]. The files are read before.
+            /// See [`rocksdb::DB::ingest_external_file_cf_opts`]. The door reads the files before.
             pub fn ingest_external_file_cf_opts<P: AsRef<Path>>(
                 &self,
                 family: &ColumnFamily<'_>,
@@ -397,7 +397,7 @@ macro_rules! ranges_and_files {
 ranges_and_files!(RocksDb);
 ranges_and_files!(RocksOptimisticDb);
 
-/// With RocksDB's numbers of their families.
+/// Tickets, each with RocksDB's id of its family.
 type Tickets = Vec<(u32, Ticket<Arc<Door>>)>;
 
 fn owned<P: AsRef<Path>>(paths: Vec<P>) -> Vec<PathBuf> {

@@ -1,9 +1,8 @@
 //! The filter of one SST, and its builder, as SlateDB calls them.
 //! ```text
-//! | the filter, as its kind writes it | its checksum, 8 bytes |
+//! | the filter, as its kind encodes it | its checksum, 8 bytes |
 //! ```
-//! Invariant: a key that was added is never denied, in a point, prefix or range; whatever the bytes
-//! are.
+//! Invariant: no point, prefix or range with an added key is denied, not even by damaged bytes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,28 +12,28 @@ use slatedb::{Filter, FilterBuilder, FilterQuery, FilterTarget, RowEntry};
 use trommel_filters::hash::checksum;
 use trommel_filters::{AlignedBytes, AnyFilter, FilterKind, FilterOptions, KeyRange};
 
-/// Kinds leave it to the owner of their bytes: with a flipped bit, most would deny keys.
+/// Kinds leave checksums to the owner of their bytes: with a flipped bit, most would deny keys.
 pub(crate) const CHECKSUM_BYTES: usize = size_of::<u64>();
 
-/// Shared: the cache may keep it beside who reads it.
+/// A filter, shared between SlateDB's cache and its readers.
 #[derive(Clone)]
 pub(crate) struct SstFilter(Arc<Read>);
 
 enum Read {
-    /// With its checksum.
+    /// A filter with its checksum.
     Filter(Box<dyn AnyFilter>, [u8; CHECKSUM_BYTES]),
-    /// Bytes that cannot be read: they deny nothing, and are written as they were.
+    /// Bytes that cannot be read: they deny nothing, and are written back unchanged.
     Unreadable(Bytes),
 }
 
 impl SstFilter {
-    /// Of a policy whose filters are of this kind.
+    /// Reads a filter of this kind.
     pub(crate) fn read(kind: &dyn FilterKind, data: &[u8]) -> SstFilter {
         let read = read(kind, data);
         SstFilter(Arc::new(read.unwrap_or_else(|| Read::Unreadable(Bytes::copy_from_slice(data)))))
     }
 
-    /// What a builder of the kind made. Nothing is no filter: it denies nothing.
+    /// Wraps what a builder of the kind made. No bytes are no filter, and deny nothing.
     fn of_built(kind: &dyn FilterKind, mut bytes: Vec<u8>) -> SstFilter {
         if !bytes.is_empty() {
             let sum = checksum(&bytes).to_le_bytes();
@@ -44,7 +43,7 @@ impl SstFilter {
     }
 }
 
-/// None: the bytes were damaged, or are no filter of this kind.
+/// None: the bytes are damaged, or are no filter of this kind.
 fn read(kind: &dyn FilterKind, data: &[u8]) -> Option<Read> {
     let (bytes, sum) = data.split_last_chunk::<CHECKSUM_BYTES>()?;
     if checksum(bytes).to_le_bytes() != *sum {
@@ -85,7 +84,7 @@ impl Filter for SstFilter {
     }
 
     fn clamp_allocated_size(&self) -> Arc<dyn Filter> {
-        // It was read into memory of its own, of its size.
+        // The filter owns its memory already, of exactly its size.
         Arc::new(self.clone())
     }
 }
@@ -110,9 +109,9 @@ impl SstFilterBuilder {
 }
 
 impl FilterBuilder for SstFilterBuilder {
-    /// Of every entry: of a deletion, too, since a key that is denied hides it.
+    /// Adds the key of every entry, even of a tombstone: denying its key would unhide older values.
     fn add_entry(&mut self, entry: &RowEntry) {
-        // What is not in order makes no filter: `build` tells.
+        // A key out of order makes no filter: `build` finds out.
         let _ = self.builder.add(&entry.key);
     }
 
@@ -176,7 +175,7 @@ mod tests {
         written
     }
 
-    /// The bytes of a filter of some keys.
+    /// Builds a filter of 300 keys, and returns its bytes.
     fn built(policy: &TrommelFilterPolicy) -> Vec<u8> {
         let mut keys: Vec<[u8; 8]> = (0..300).map(key).collect();
         keys.sort_unstable();
@@ -185,7 +184,7 @@ mod tests {
         encoded(&*builder.build())
     }
 
-    /// The keys that a filter denies, of some.
+    /// Counts which of 900 keys a filter denies.
     fn denied(filter: &dyn Filter) -> usize {
         (0..900).filter(|&number| !filter.might_match(&point(&key(number)))).count()
     }
@@ -207,7 +206,7 @@ mod tests {
         for policy in of_every_kind() {
             let written = built(&policy);
             let read = policy.decode(&written);
-            // What ARF denies it learns from questions, of which there are none.
+            // ARF learns from queries which keys to deny, and there were none.
             assert!(denied(&*read) > 0 || policy.name().contains(":arf:"), "{}", policy.name());
             assert_eq!(encoded(&*read), written);
             for at in 0..written.len() {

@@ -1,5 +1,5 @@
-//! Trommel's range filters for [SlateDB](slatedb): a scan of a range in which nothing lies, or a
-//! get of a key that is nowhere, reads no block of the object store.
+//! Trommel's range filters for [SlateDB](slatedb): a scan of an empty range, or a get of an absent
+//! key, reads no block of the object store.
 //! ```text
 //! SST being written ── entries in order ──> FilterBuilder ──> bytes in the SST
 //! get, scan ── key, prefix or range ──> TrommelFilterPolicy's filter ── no ──> the SST is not read
@@ -22,9 +22,9 @@
 //! # }
 //! ```
 //!
-//! Writers, readers and compactors of one database are given the same policies: a compactor without
-//! them writes SSTs without filters. Policies of several kinds go together; an SST is read only if
-//! none of them denies what is asked for.
+//! Give the same policies to writers, readers and compactors of a database: a compactor without
+//! them writes SSTs without filters. Policies of several kinds can be combined. An SST is read only
+//! if no filter denies the query.
 //!
 //! Invariant: bytes that this crate cannot read deny nothing.
 

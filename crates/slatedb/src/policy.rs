@@ -1,6 +1,6 @@
-//! The policy: which filter each SST gets, and its name in the database.
+//! The policy: which filter each SST gets, and the name of that filter in the database.
 //!
-//! Invariant: two policies with one name read each other's filters.
+//! Invariant: two policies with the same name can read each other's filters.
 
 use std::sync::Arc;
 
@@ -10,23 +10,24 @@ use trommel_guards::{PrefixLevels, kinds};
 
 use crate::filter::{CHECKSUM_BYTES, SstFilter, SstFilterBuilder};
 
-/// Of the names: another one wherever filters of before could be misread.
+/// Part of every name. It changes whenever filters written before could be misread.
 const VERSION: u32 = 2;
 
-/// A filter of Trommel for each SST.
+/// A Trommel filter for each SST.
 ///
 /// | filter | for |
 /// |---|---|
-/// | [`cell`](Self::cell) | keys that are spread: hashes, UUIDs, numbers at random. The quickest |
-/// | [`gap`](Self::gap) | the same, half as many false positives in short ranges, a slower probe |
-/// | [`coded`](Self::coded) | the smallest rate for its bits |
-/// | [`prefixes`](Self::prefixes) | keys of parts, `user/time`: ranges in a present part, too |
+/// | [`cell`](Self::cell) | spread keys, with the fastest probes: hashes, UUIDs, random numbers |
+/// | [`gap`](Self::gap) | the same; half the false positives in short ranges, slower probes |
+/// | [`coded`](Self::coded) | the lowest false positive rate for its bits |
+/// | [`prefixes`](Self::prefixes) | keys of parts, `user/time`: also ranges within a present part |
 ///
-/// In each of the first three text stands for itself in as few bits as a model of it needs, which
-/// the SST's own keys make: keys that share long parts need no option.
+/// The first three encode text by a model that is made from the SST's own keys. It takes few bits,
+/// so keys with long shared parts need no option.
 ///
-/// [`trommel_guards::advise_for`] measures all of them, and more, with keys and ranges of yours.
-/// Its [`options`](trommel_guards::Advice::options) make the policy: [`new`](Self::new).
+/// [`trommel_guards::advise_for`] measures all of them, and more, with your own keys and ranges.
+/// Its [`options`](trommel_guards::Advice::options) make the policy: pass them to
+/// [`new`](Self::new).
 #[derive(Clone, Debug)]
 pub struct TrommelFilterPolicy {
     name: String,
@@ -34,23 +35,24 @@ pub struct TrommelFilterPolicy {
 }
 
 impl TrommelFilterPolicy {
-    /// Fingerprints in cells of equal width: `bits_per_key` from 8 to 24, 14 where in doubt.
+    /// Fingerprints in cells of equal width. `bits_per_key`: 8 to 24; 14 if in doubt.
     pub fn cell(bits_per_key: f64) -> TrommelFilterPolicy {
         TrommelFilterPolicy::new(FilterOptions::new(kinds::CELL, bits_per_key))
     }
 
-    /// Gaps between keys.
+    /// Encoded gaps between keys.
     pub fn gap(bits_per_key: f64) -> TrommelFilterPolicy {
         TrommelFilterPolicy::new(FilterOptions::new(kinds::GAP, bits_per_key))
     }
 
-    /// Gaps in codes whose lengths follow from how often they come.
+    /// Encoded gaps, whose code lengths follow from how frequent each gap is.
     pub fn coded(bits_per_key: f64) -> TrommelFilterPolicy {
         TrommelFilterPolicy::new(FilterOptions::new(kinds::CODED, bits_per_key))
     }
 
-    /// Ribbon filters of parts of keys. For `user01234567time01234567` the levels are `12+21`: the
-    /// user, and the time by thousands. Ranges are answered that meet at most 64 parts.
+    /// Ribbon filters of prefixes that end with a part of the key. For `user01234567time01234567`
+    /// the levels are `12+21`: the user, and the time by thousands. A range that meets more than 64
+    /// parts is never denied.
     ///
     /// ```
     /// # use trommel_slatedb::TrommelFilterPolicy;
@@ -63,13 +65,13 @@ impl TrommelFilterPolicy {
         TrommelFilterPolicy::new(options.tuned(FilterTuning::new().with(levels)))
     }
 
-    /// Any filter of one table, see [`trommel_guards::kinds::TABLE_FILTERS`].
+    /// Any filter of a single table, see [`trommel_guards::kinds::TABLE_FILTERS`].
     pub fn new(options: FilterOptions) -> TrommelFilterPolicy {
         TrommelFilterPolicy { name: name(options.kind), options }
     }
 }
 
-/// Bits, tuning and the model of text are not in it: the bytes of a filter say them.
+/// The name leaves out bits, tuning and the model of text, which the bytes of a filter contain.
 fn name(kind: &dyn FilterKind) -> String {
     format!("trommel:{}:v{VERSION}", kind.name())
 }

@@ -1,8 +1,8 @@
-//! Options of measurements that may be of other stores, too; and who measures.
+//! Options of measurements that may include other engines, and the program that measures.
 //! ```text
 //! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```
-//! Invariant: both programs measure by the same code.
+//! Invariant: both programs measure with the same code.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ pub(crate) struct ComparisonArgs {
 }
 
 impl ComparisonArgs {
-    /// This store with each of the guards, then others, in a folder.
+    /// Plans this store with each of the guards, then the peers, in a folder.
     pub(crate) fn stores(
         &self,
         peers: &[Contender],
@@ -60,8 +60,8 @@ impl ComparisonArgs {
         }
     }
 
-    /// Carries out a plan, which is given the folder for its stores. With other stores the program
-    /// that has them does it, as the task. Gives the reports, and the plan.
+    /// Carries out a plan, which receives the folder of its stores. With peers, the program that
+    /// has them does so, as a task. Returns the reports and the plan.
     pub(crate) fn measure<P: Clone, R: DeserializeOwned>(
         &self,
         plan: impl FnOnce(PathBuf) -> P,

@@ -1,8 +1,8 @@
-//! Settings of the tables' filters, as they are typed.
+//! Settings of the tables' filters, as typed on the command line.
 //! ```text
 //! --surf-suffix hash:4+real:8   --prefix-rule sep:/   --rosetta-range-bits 10   --elastic-units 4
 //! ```
-//! Invariants: without any of these a filter has its defaults; `stats` prints them as they are
+//! Invariants: without these options a filter has its defaults; `stats` prints settings as they are
 //! typed.
 
 use clap::error::ErrorKind;
@@ -14,7 +14,7 @@ use trommel_guards::ElasticOptions;
 
 use crate::args::store_options::{Selected, Selection};
 
-/// How the guard's memory is divided.
+/// The selection of options that divide the guard's memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Dividing;
 
@@ -23,29 +23,30 @@ impl Selection for Dividing {
     const NAMES: &'static [&'static str] = &["monkey", "point_bits"];
 }
 
-/// How the guard's memory is divided.
+/// The options that divide the guard's memory.
 pub(crate) type MemoryArgs = Selected<Dividing>;
 
 impl MemoryArgs {
-    /// Whether runs share it as Monkey divides it. (Where several guards are compared, this is for
-    /// those with a filter for each table whose rate follows from its bits.)
+    /// Whether runs share it as Monkey divides it. Where several guards are compared, this applies
+    /// to guards with a filter per table whose rate follows from its bits.
     pub(crate) fn monkey(&self) -> bool {
         self.options.monkey
     }
 
-    /// Of a key's bits, those of a hash for single keys alone.
+    /// How many bits of a key's fingerprint are of a hash, which serves point queries only.
     pub(crate) fn point_bits(&self) -> u8 {
         self.options.point_bits
     }
 }
 
-/// Settings of the tables' filters, besides their memory: made of what each kind says of itself.
+/// Settings of the tables' filters besides their memory. Each kind of filter lists its own
+/// settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
     tuning: FilterTuning,
-    /// Names and texts of those that were typed.
+    /// Names and texts of the settings that were typed.
     typed: Vec<(&'static str, String)>,
-    /// None: it was not typed.
+    /// None: not typed.
     pub(crate) elastic_units: Option<u8>,
 }
 
@@ -57,7 +58,7 @@ impl FilterArgs {
         self.tuning.clone()
     }
 
-    /// These options, with what was typed.
+    /// Returns the options with the typed settings.
     pub(crate) fn set_in(&self, mut options: Options) -> Options {
         for (name, text) in &self.typed {
             options.set(name, text).expect("it was read before");
@@ -65,7 +66,7 @@ impl FilterArgs {
         options
     }
 
-    /// What the guard `elastic` is told.
+    /// Returns the options of the guard `elastic`.
     pub(crate) fn elastic(&self) -> ElasticOptions {
         self.tuning.get()
     }

@@ -1,9 +1,9 @@
-//! The names of guards, as they are typed.
+//! Names of guards, as typed on the command line.
 //! ```text
 //! --guard grf              one
 //! --guard none,all-ranges  several, by commas and by words that stand for more than one
 //! ```
-//! Invariant: the error of an unknown name lists all known ones.
+//! Invariant: the error of an unknown name lists all known names.
 
 use trommel::GuardKind;
 use trommel_guards::all_guards;
@@ -19,7 +19,7 @@ impl GuardNames {
     }
 }
 
-/// This store with each of these guards, then others.
+/// Returns this store with each of these guards, then the peers.
 pub(crate) fn contenders(guards: &[GuardNames], peers: &[Contender]) -> Vec<Contender> {
     let own =
         |guard: &GuardKind| Contender { engine: "trommel".into(), filter: guard.name().into() };
@@ -30,7 +30,7 @@ pub(crate) fn contenders(guards: &[GuardNames], peers: &[Contender]) -> Vec<Cont
 /// Words for several guards.
 const GUARD_WORDS: &str = "all (but none), all-ranges (that know ranges)";
 
-/// Reads the name of a guard, or a word for several.
+/// Parses the name of a guard, or a word for several.
 pub(crate) fn guards(name: &str) -> Result<GuardNames, String> {
     let all = all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
     match name {
@@ -48,7 +48,7 @@ fn guard_names() -> String {
     names.join(", ")
 }
 
-/// What `--guard` is.
+/// The help text of `--guard`.
 pub(crate) fn guard_help() -> String {
     let names = guard_names();
     format!(
@@ -57,13 +57,13 @@ pub(crate) fn guard_help() -> String {
     )
 }
 
-/// What `--guard` is where guards are compared.
+/// The help text of `--guard` in commands that compare guards.
 pub(crate) fn guards_help() -> String {
     let names = guard_names();
     format!("The guards to compare, with commas between them: {names}, {GUARD_WORDS}")
 }
 
-/// Reads the name of a guard.
+/// Parses the name of a guard.
 pub(crate) fn guard(name: &str) -> Result<GuardKind, String> {
     name.parse()
 }

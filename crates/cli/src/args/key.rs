@@ -1,4 +1,4 @@
-//! One key of a store, as it is typed.
+//! One key of a store, as typed on the command line.
 
 use clap::Args;
 

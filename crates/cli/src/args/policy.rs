@@ -1,16 +1,16 @@
-//! When runs merge, as it is typed.
+//! The merge policy, as typed on the command line.
 //! ```text
 //! --policy leveling --size-ratio 10             --policy "rocksdb;ratios=4,10;last_runs=3"
 //! --granularity partitioned --partition-bytes 64MiB --background 2
 //! ```
-//! Invariant: without any of these a tree is lazily levelled, with ten units to a level.
+//! Invariant: without these options a tree uses lazy leveling with ten units per level.
 
 use trommel::options::Granularity;
 use trommel::{Background, Policy};
 
 use crate::args::store_options::{Selected, Selection};
 
-/// When runs merge, and who does it.
+/// The selection of options about merges.
 #[derive(Clone, Debug)]
 pub(crate) struct Merging;
 
@@ -20,21 +20,21 @@ impl Selection for Merging {
         &["size_ratio", "policy", "granularity", "partition_bytes", "background", "table_bytes"];
 }
 
-/// When runs merge.
+/// The options about merges.
 pub(crate) type PolicyArgs = Selected<Merging>;
 
 impl PolicyArgs {
-    /// T of deep levels.
+    /// Returns T, the size ratio of deep levels.
     pub(crate) fn size_ratio(&self) -> u32 {
         self.options.size_ratio
     }
 
-    /// How much of a level a merge rewrites at once.
+    /// Returns how much of a level one merge rewrites.
     pub(crate) fn granularity(&self) -> Granularity {
         self.options.granularity
     }
 
-    /// Threads that merge. None: the writer does it between its writes.
+    /// Returns the number of threads that merge. None: the writer merges between its writes.
     pub(crate) fn merge_threads(&self) -> Option<usize> {
         match self.options.background {
             Background::Threads(count) => Some(count),
@@ -50,13 +50,13 @@ impl PolicyArgs {
         self.options.partition_bytes
     }
 
-    /// The policy that was asked for.
+    /// Returns the chosen policy.
     pub(crate) fn policy(&self) -> Policy {
         self.options.policy.clone()
     }
 }
 
-/// The preset of this name.
+/// Parses a policy.
 pub(crate) fn policy(name: &str) -> Result<Policy, String> {
     name.parse()
 }

@@ -1,4 +1,4 @@
-//! A range of keys, as it is typed.
+//! A range of keys, as typed on the command line.
 
 use std::ops::Bound;
 
@@ -28,7 +28,7 @@ pub(crate) struct RangeArgs {
 }
 
 impl RangeArgs {
-    /// The bounds of the range.
+    /// Returns the bounds of the range.
     pub(crate) fn bounds(&self) -> Result<KeyBounds, Failure> {
         if let Some(prefix) = &self.prefix {
             return Ok(KeyBounds::prefix(read(prefix, self.hex)?));

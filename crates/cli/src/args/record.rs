@@ -1,4 +1,4 @@
-//! `--record`: a run's tree, step by step, into a file that `replay --run` plays back.
+//! `--record`: records the tree of a run, step by step, in a file that `replay --run` plays back.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,8 @@ impl RecordArgs {
         self.record.is_some()
     }
 
-    /// What is to be recorded. `or_else`: keys to follow, if none is named. None: nothing.
+    /// Returns what to record. `or_else`: the keys to follow if none are named. None: recording was
+    /// not requested.
     pub(crate) fn plan(
         &self,
         hex: bool,
@@ -49,7 +50,7 @@ impl RecordArgs {
         Ok(Some(RunToRecord { file, keys, bits_per_key }))
     }
 
-    /// Begins to record a store that was just opened, if that was requested.
+    /// Begins to record a store that was just opened, if requested.
     pub(crate) fn begin(
         &self,
         hex: bool,

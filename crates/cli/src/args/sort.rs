@@ -1,4 +1,4 @@
-//! `--sort`: entries in any order, which a sort on disk puts in order.
+//! `--sort`: sorts entries on disk before they are written.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct SortArgs {
 }
 
 impl SortArgs {
-    /// How entries are sorted. None: not at all.
+    /// Returns how to sort entries. None: they are not sorted.
     pub(crate) fn options(&self) -> Option<SortOptions> {
         let (memory_bytes, folder) = (self.sort_memory, self.sort_folder.clone());
         self.sort.then_some(SortOptions { memory_bytes, folder })

@@ -1,10 +1,10 @@
-//! The store that a command works on, and how it is opened.
+//! The store of a command, and how it is opened.
 //! ```text
 //! --db DIR --guard NAME --policy TEXT ...  -->  Options  -->  open, open or make, open to read
 //! --keyspace NAME      of these, those of a key space are for this one; the default one needs none
 //! opened elsewhere     read along, by commands that need no more
 //! ```
-//! Invariant: a command that only asks changes no tree.
+//! Invariant: a command that only reads does not change the tree.
 
 use std::io::ErrorKind;
 use std::ops::Deref;
@@ -40,18 +40,18 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// The guard that was asked for.
+    /// Returns the guard if one was named.
     pub(crate) fn guard(&self) -> Option<GuardKind> {
         let options = &self.options.0;
         options.is_set("guard").then_some(options.guard)
     }
 
-    /// The options that were asked for; `guard_default` if no guard was named.
+    /// Returns the typed options, with `guard_default` if no guard was named.
     fn options(&self, guard_default: GuardKind) -> Options {
         let options = self.filter.set_in(self.options.0.clone());
         match self.guard() {
             Some(_) => options,
-            // Most commands need none, or another one than the store.
+            // Most commands need no guard, or another one than the store has.
             None => options.guard(guard_default).for_now("guard"),
         }
     }
@@ -65,7 +65,7 @@ impl StoreArgs {
                 let is_there = db.keyspaces()?.iter().any(|known| known == name);
                 let keyspace = match makes || is_there {
                     true => db.keyspace(name, options.into())?,
-                    // It says which ones there are.
+                    // The error lists the known key spaces.
                     false => db.open_keyspace(name)?,
                 };
                 Ok(OpenStore { db, keyspace })
@@ -73,12 +73,12 @@ impl StoreArgs {
         })
     }
 
-    /// The key space that was named. None: the default one.
+    /// Returns the named key space. None: the default one.
     pub(crate) fn named(&self) -> Option<&str> {
         self.keyspace.as_ref().and_then(|name| name.0.as_deref())
     }
 
-    /// An error if a key space was named, for what is of the default one alone.
+    /// Returns an error if a key space was named; for operations on the default key space only.
     pub(crate) fn only_default(&self, what: &str) -> Result<(), Failure> {
         match self.named() {
             None => Ok(()),
@@ -86,7 +86,7 @@ impl StoreArgs {
         }
     }
 
-    /// The tree as the manifest has it.
+    /// Returns the tree from the manifest.
     pub(crate) fn peek(&self) -> trommel::Result<TreePeek> {
         let Some(name) = self.named() else { return peek(&self.db) };
         let mut all = peek_keyspaces(&self.db)?;
@@ -99,29 +99,29 @@ impl StoreArgs {
         }
     }
 
-    /// Opens the store, or makes it if there is none.
+    /// Opens the store, or creates it.
     pub(crate) fn open_or_create(&self, guard_default: GuardKind) -> trommel::Result<OpenStore> {
         self.open_with(self.options(guard_default), true)
     }
 
-    /// Opens the store; an error if there is none.
+    /// Opens the store; an error if it does not exist.
     pub(crate) fn open(&self, guard_default: GuardKind) -> trommel::Result<OpenStore> {
         self.open_with(self.options(guard_default), false)
     }
 
-    /// Opens the store for reading alone; an error if there is none. Nothing is merged: a reader
-    /// must not change the tree.
+    /// Opens an existing store for reading only. Nothing is merged, since a reader must not change
+    /// the tree.
     pub(crate) fn open_to_read(&self, guard_default: GuardKind) -> trommel::Result<OpenStore> {
         self.open_to_read_with(self.guard().unwrap_or(guard_default))
     }
 
-    /// As [`open_to_read`](Self::open_to_read); if another process has the store open, or its
-    /// folder cannot be written to, it is read along.
+    /// Like [`open_to_read`](Self::open_to_read). If another process has the store open, or its
+    /// folder is not writable, the store is followed instead.
     pub(crate) fn read(&self, guard_default: GuardKind) -> trommel::Result<ReadStore> {
         self.read_with(self.guard().unwrap_or(guard_default))
     }
 
-    /// As above, with this guard, whatever was asked for.
+    /// Like [`read`](Self::read), but with this guard, whichever was named.
     pub(crate) fn read_with(&self, guard: GuardKind) -> trommel::Result<ReadStore> {
         match self.open_to_read_with(guard) {
             Err(error) if is_anothers(&error) => {
@@ -148,20 +148,19 @@ impl StoreArgs {
         Ok(FollowedStore { store, keyspace })
     }
 
-    /// As [`open_to_read`](Self::open_to_read), with this guard, whatever was asked for.
+    /// Like [`open_to_read`](Self::open_to_read), but with this guard, whichever was named.
     pub(crate) fn open_to_read_with(&self, guard: GuardKind) -> trommel::Result<OpenStore> {
         let options = self.options(guard).guard(guard).for_now("guard");
         self.open_with(options.background(Background::Stepped), false)
     }
 }
 
-/// Opens a store to copy or change it as a whole; an error if there is none. Nothing is asked of
-/// it, and nothing is merged in it.
+/// Opens an existing store to copy or change it as a whole. It has no guard, and merges nothing.
 pub(crate) fn open_whole(folder: &Path) -> trommel::Result<Db> {
     Db::open(folder, options_for_whole())
 }
 
-/// Those with which a store is copied or changed as a whole.
+/// Returns the options for copying or changing a store as a whole.
 pub(crate) fn options_for_whole() -> Options {
     let options = Options::new().guard(GuardKind::Open).for_now("guard");
     options.background(Background::Stepped).create_if_missing(false)
@@ -170,11 +169,11 @@ pub(crate) fn options_for_whole() -> Options {
 /// A store whose files are copied.
 pub(crate) enum WholeStore {
     Opened(Db),
-    /// Beside the process that has it open.
+    /// Another process has the store open.
     Followed(Follower),
 }
 
-/// A store to copy as a whole, whoever has it open.
+/// Opens or follows a store to copy it as a whole.
 pub(crate) fn open_or_follow_whole(folder: &Path) -> trommel::Result<WholeStore> {
     match open_whole(folder) {
         Err(error) if is_anothers(&error) => {
@@ -186,7 +185,7 @@ pub(crate) fn open_or_follow_whole(folder: &Path) -> trommel::Result<WholeStore>
     }
 }
 
-/// Whether a store can be read along that cannot be opened.
+/// Whether a store that fails to open with this error can be followed.
 pub(crate) fn is_anothers(error: &trommel::Error) -> bool {
     match error {
         trommel::Error::Locked { .. } => true,
@@ -197,18 +196,18 @@ pub(crate) fn is_anothers(error: &trommel::Error) -> bool {
     }
 }
 
-/// Tells that a store is read along, and up to where.
+/// Warns that a store is followed, and up to which write.
 pub(crate) fn tell_of(store: &Follower) {
     let (path, sequence) = (store.path(), store.sequence());
     let path = path.display();
     warning(&format!("{path} is read as another process has written it, up to write {sequence}"));
 }
 
-/// Those of the whole store. Nothing is asked of the default key space.
+/// Returns the options of the whole store. Its default key space is not read, and has no guard.
 fn of_whole_store(options: &Options) -> trommel::Result<Options> {
     let mut whole = Options::new().guard(GuardKind::Open).for_now("guard");
     let of_keyspaces = |name: &str| KeyspaceOptions::list().any(|option| option.name == name);
-    // What is not named is as the store keeps it.
+    // Options that were not typed keep the store's values.
     let is_given = |name: &str| options.is_set(name) && !of_keyspaces(name);
     for option in Options::list().iter().filter(|option| is_given(option.name)) {
         whole.set(option.name, &options.text_of(option.name)?)?;
@@ -216,7 +215,7 @@ fn of_whole_store(options: &Options) -> trommel::Result<Options> {
     Ok(whole)
 }
 
-/// A key space as it is typed. None: the default one.
+/// The name of a key space, as typed. None: the default one.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyspaceName(Option<String>);
 
@@ -228,10 +227,10 @@ fn key_space(text: &str) -> Result<KeyspaceName, String> {
     }
 }
 
-/// How the key space is called that is always there.
+/// The name of the key space that always exists.
 const DEFAULT: &str = "default";
 
-/// A store that is open, and the key space of it that a command works on.
+/// An open store, and the key space that a command works on.
 pub(crate) struct OpenStore {
     pub(crate) db: Db,
     keyspace: Keyspace,
@@ -255,11 +254,11 @@ impl Deref for OpenStore {
 /// A store that is only read.
 pub(crate) enum ReadStore {
     Opened(OpenStore),
-    /// Beside the process that has it open.
+    /// Another process has the store open.
     Followed(FollowedStore),
 }
 
-/// A store that is read along, and the key space of it that a command works on.
+/// A followed store, and the key space that a command works on.
 pub(crate) struct FollowedStore {
     store: Follower,
     keyspace: FollowedKeyspace,
@@ -294,7 +293,7 @@ impl ReadStore {
         }
     }
 
-    /// Checks all of the store.
+    /// Verifies the whole store.
     pub(crate) fn verify(&self, listener: &mut OnProgress<'_>) -> trommel::Result<VerifyReport> {
         match self {
             ReadStore::Opened(store) => store.db.verify_with_progress(listener),
@@ -304,7 +303,7 @@ impl ReadStore {
 }
 
 impl OpenStore {
-    /// A batch for the key space.
+    /// Returns an empty batch for the key space.
     pub(crate) fn batch(&self) -> Batch {
         let mut batch = Batch::new();
         batch.to(&self.keyspace);

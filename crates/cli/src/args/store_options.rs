@@ -1,9 +1,9 @@
-//! The options of a store as they are typed: made of the store's own list.
+//! The options of a store as arguments, derived from the store's own list.
 //! ```text
 //! Options::list() --> --bits-per-key BITS, --policy TEXT, ...     --preset NAME: where they begin
 //!                \--> `Selected`: some of them, for commands that choose the others themselves
 //! ```
-//! Invariant: what is not typed is as the preset has it, and counts as not set.
+//! Invariant: an option that is not typed has the preset's value, and counts as not set.
 
 use std::marker::PhantomData;
 
@@ -20,11 +20,11 @@ use crate::args::policy::Merging;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StoreOptions(pub(crate) Options);
 
-/// Whether a store is made is what commands differ in.
+/// Left out: each command decides whether a store may be created.
 const OF_COMMANDS: &str = "create_if_missing";
 const PRESET: &str = "preset";
 
-/// Shorter names, by which some options were known first.
+/// Additional shorter names, by which some options were first known.
 const ALIASES: [(&str, &str); 4] = [
     ("write_buffer_bytes", "write-buffer"),
     ("block_cache_bytes", "block-cache"),
@@ -60,7 +60,7 @@ fn argument(option: &'static OptionInfo) -> Arg {
     }
 }
 
-/// Of an argument, another name, if it has one.
+/// Adds a visible alias to an argument, if there is one.
 trait AliasOf {
     fn visible_alias_of(self, alias: Option<&'static str>) -> Self;
 }
@@ -74,7 +74,7 @@ impl AliasOf for Arg {
     }
 }
 
-/// Markdown without links and marks.
+/// Strips links and marks from Markdown.
 fn plain(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown.trim();
@@ -86,7 +86,7 @@ fn plain(markdown: &str) -> String {
     text.replace(['[', ']', '`'], "").trim_end_matches('.').into()
 }
 
-/// What stands for the value in help.
+/// Returns the placeholder of the value in help.
 fn value_name(kind: &str) -> &'static str {
     match kind {
         "number" => "N",
@@ -107,7 +107,7 @@ impl Args for StoreOptions {
             .help(format!("Options for a kind of machine: {}", Options::PRESETS.join(", ")));
         let names = typed().map(|option| option.name).chain([PRESET]);
         let group = ArgGroup::new("StoreOptions").multiple(true).args(names);
-        // Some commands take these alone.
+        // Some commands take only these parts.
         let parts = [group_of::<Merging>(), group_of::<Dividing>()];
         let command = parts.into_iter().fold(command.group(group), Command::group);
         typed().map(argument).fold(command.arg(preset), Command::arg)
@@ -136,7 +136,7 @@ fn wrong(error: trommel::Error) -> Error {
     Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
 }
 
-/// Sets what was typed of these.
+/// Sets those of these options that were typed.
 fn set_typed(
     options: &mut Options,
     matches: &ArgMatches,
@@ -152,15 +152,15 @@ fn set_typed(
     })
 }
 
-/// Some options of the list, which commands take without the others.
+/// A selection of options from the list, for commands that do not take the others.
 pub(crate) trait Selection {
-    /// The name of their group.
+    /// The name of the group.
     const GROUP: &'static str;
-    /// Their names.
+    /// The names of the options.
     const NAMES: &'static [&'static str];
 }
 
-/// What was typed of a selection.
+/// The typed options of a selection.
 #[derive(Clone, Debug)]
 pub(crate) struct Selected<S> {
     pub(crate) options: Box<Options>,

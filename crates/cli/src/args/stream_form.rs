@@ -1,4 +1,4 @@
-//! How a stream of entries is written, as it is typed.
+//! The form of a stream of entries, as typed on the command line.
 
 use clap::ValueEnum;
 use trommel_lab::StreamForm;

@@ -1,21 +1,21 @@
-//! Values as they are typed: bytes.
+//! Numbers and sizes, as typed on the command line.
 //! ```text
 //! 64MiB  -->  67108864
 //! ```
-//! Invariant: the error of a malformed value lists what is allowed.
+//! Invariant: the error of a malformed value says what is allowed.
 
 use trommel::options::whole_number;
 
-/// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
+/// Parses a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
 pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
     usize::try_from(whole_number(text)?).map_err(|_| "more bytes than there can be".into())
 }
 
-/// Units of large numbers of things that are counted, or bytes.
+/// Units of large numbers, of bytes or of anything that is counted.
 const LARGE_UNITS: [(&str, u64); 4] =
     [("TB", 1_000_000_000_000), ("PB", 1_000_000_000_000_000), ("TiB", 1 << 40), ("PiB", 1 << 50)];
 
-/// Reads a number like 1e10, 5TB, 2TiB or 1PB, or one that [`byte_count`] reads.
+/// Parses a number like 1e10, 5TB, 2TiB or 1PB, or one that [`byte_count`] accepts.
 pub(crate) fn large_number(text: &str) -> Result<u64, String> {
     let scaled = |number: &str, unit: u64| number.parse::<u64>().ok()?.checked_mul(unit);
     if let Some((number, exponent)) = text.split_once(['e', 'E']) {

@@ -1,4 +1,4 @@
-//! Whether to watch a tree, and how often to look, as it is typed.
+//! Whether and how often to watch a tree, as typed on the command line.
 
 use std::time::Duration;
 

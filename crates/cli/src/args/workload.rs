@@ -1,4 +1,4 @@
-//! Which keys and questions are measured, as they are typed.
+//! The keys and questions of a measurement, as typed on the command line.
 
 use clap::Args;
 use trommel::GuardKind;
@@ -7,7 +7,7 @@ use trommel_lab::{Dist, FileFormat, RealSet, Skew};
 use crate::args::filter::FilterArgs;
 use crate::args::guards::{GuardNames, guards, guards_help};
 
-/// What `--dist` can be told.
+/// The help text of `--dist`.
 pub(crate) fn dist_help() -> String {
     format!(
         "Where keys come from: {}. ids: 0, 1, 2, ... without one in eleven; timestamps: nanoseconds, by day and in bursts; \
@@ -81,7 +81,7 @@ pub(crate) struct WorkloadArgs {
 }
 
 impl WorkloadArgs {
-    /// The guards to compare.
+    /// Returns the guards to compare.
     pub(crate) fn guards(&self) -> Vec<GuardKind> {
         self.guard.iter().flat_map(GuardNames::kinds).copied().collect()
     }

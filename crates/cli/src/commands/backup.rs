@@ -1,4 +1,4 @@
-//! `backup`, `backups`, `restore`: generations of a store in a folder, and what becomes of them.
+//! `backup`, `backups`, `restore`: makes, lists and restores generations of a store in a folder.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -
     Ok(Status::Fine)
 }
 
-/// Stores the changes since the last generation.
+/// Ships the changes since the last generation.
 fn ship(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let db = open_whole(&arguments.db)?;
     let shipped = Backups::in_folder(&arguments.backups)?.ship(&db)?;
@@ -145,7 +145,7 @@ pub(crate) fn list(arguments: &BackupsArgs, json: bool, out: &mut dyn Write) -> 
             damage.extend(backups.verify(number)?.damage);
         }
         if let Some(which) = which.filter(|it| generations.iter().all(|own| own.number != *it)) {
-            // It names the one that is not there.
+            // The error names the missing generation.
             backups.verify(which)?;
         }
     }
@@ -201,7 +201,7 @@ pub(crate) fn restore(arguments: &RestoreArgs, json: bool, out: &mut dyn Write) 
                 Some(number) => generations.iter().find(|it| it.number == number),
                 None => generations.last(),
             };
-            // Of one that is not there it tells so.
+            // For a missing generation, the restore itself reports that.
             let number = found.map_or(wanted.unwrap_or_default(), |it| it.number);
             backups.restore_with_progress(number, dir, &mut bar.hear())?;
             found.map_or(0, |it| it.sequence)
@@ -217,7 +217,7 @@ pub(crate) fn restore(arguments: &RestoreArgs, json: bool, out: &mut dyn Write) 
     Ok(Status::Fine)
 }
 
-/// Those in a folder that is there: reading makes none.
+/// Opens the backups in an existing folder; reading does not create one.
 fn existing(dir: &PathBuf) -> Result<Backups, Failure> {
     if !dir.is_dir() {
         return Err(trommel::Error::Missing { path: dir.clone() }.into());

@@ -1,8 +1,8 @@
-//! Many entries, written in batches: fewer locks, and still little memory.
+//! Writes many entries in batches, which saves locks and needs little memory.
 //! ```text
 //! entry, entry, ... --> batch --> store     what is written is kept, and counted for messages
 //! ```
-//! Invariant: the count never exceeds what is in the store.
+//! Invariant: the count never exceeds the number of keys in the store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +19,14 @@ pub(crate) const BATCH_ENTRIES: usize = 512;
 
 const BATCH_BYTES: usize = 1 << 20;
 
-/// From so much time on a rate says something.
+/// The least time after which a rate is meaningful.
 const RATED: Duration = Duration::from_secs(1);
 
-/// Keys that are in the store, as messages and a signal tell them.
+/// Counts the keys in the store, for messages and signals.
 #[derive(Clone)]
 pub(crate) struct Kept {
     keys: Arc<AtomicU64>,
-    /// What was done with them: "loaded", "imported".
+    /// The verb of the messages: "loaded", "imported".
     done: &'static str,
 }
 
@@ -43,7 +43,7 @@ impl Kept {
         self.keys.fetch_add(keys, Ordering::Relaxed);
     }
 
-    /// The message about the keys before a failure.
+    /// Returns the message about the keys that were stored before a failure.
     pub(crate) fn told(&self) -> String {
         match self.keys() {
             0 => format!("no key was {} before it", self.done),
@@ -51,7 +51,7 @@ impl Kept {
         }
     }
 
-    /// A signal tells what it leaves behind. A batch that is being written may be there, too.
+    /// Lets a signal report what it leaves behind. A batch in progress may be stored, too.
     pub(crate) fn told_by_signals(&self) -> Result<LastWords, Failure> {
         let kept = self.clone();
         LastWords::new(move || match kept.keys() {
@@ -61,12 +61,12 @@ impl Kept {
     }
 }
 
-/// Keys in a second. None: it took too little time to be a rate.
+/// Returns keys per second. None: the time is too short for a meaningful rate.
 pub(crate) fn rate(keys: u64, took: Duration) -> Option<f64> {
     (took >= RATED).then(|| keys as f64 / took.as_secs_f64())
 }
 
-/// Entries on their way into a store.
+/// Collects entries into batches, and writes them to a store.
 pub(crate) struct Batches<'a> {
     store: &'a OpenStore,
     batch: Batch,
@@ -78,7 +78,7 @@ impl<'a> Batches<'a> {
         Batches { store, batch: store.batch(), kept }
     }
 
-    /// Takes an entry. True: a batch was written.
+    /// Adds an entry. True: a batch was written.
     pub(crate) fn put(
         &mut self,
         key: &[u8],
@@ -96,7 +96,7 @@ impl<'a> Batches<'a> {
         Ok(is_full)
     }
 
-    /// Writes what was taken.
+    /// Writes the collected entries.
     pub(crate) fn write(&mut self) -> Result<(), Failure> {
         let batch = std::mem::replace(&mut self.batch, self.store.batch());
         let keys = batch.len() as u64;

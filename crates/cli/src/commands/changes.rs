@@ -1,4 +1,4 @@
-//! `changes`: what was written after a number, in its order, of all key spaces.
+//! `changes`: prints what was written after a number, in order, in all key spaces.
 
 use std::io::Write;
 
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &ChangesArgs, json: bool, out: &mut dyn Write) -> O
     Ok(Status::Fine)
 }
 
-/// The name of what was done, and its value or the end of its range.
+/// Returns the name of a change, and its value or the end of its range.
 fn parts(kind: &ChangeKind) -> (&'static str, Option<&[u8]>) {
     match kind {
         ChangeKind::Put(value) | ChangeKind::PutWithExpiry { value, .. } => ("put", Some(value)),

@@ -1,4 +1,4 @@
-//! `checkpoint`: a second store that holds what this one holds.
+//! `checkpoint`: makes a second store with the same contents.
 
 use std::io::Write;
 use std::path::PathBuf;

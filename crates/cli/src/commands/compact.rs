@@ -1,4 +1,4 @@
-//! `compact`: merges that are due, or all into one run.
+//! `compact`: does the merges that are due, or merges everything into one run.
 //! ```text
 //! manifest --> runs before     threads that merge --> settled --> runs after
 //! ```
@@ -38,7 +38,7 @@ pub(crate) struct CompactArgs {
 }
 
 pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    // Merges begin when the store is opened.
+    // Peeks first, since merges begin when the store is opened.
     let before = arguments.store.peek();
     let db = arguments.store.open(GuardKind::Grf)?;
     let before = before?;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
     Ok(Status::Fine)
 }
 
-/// How much is due becomes known while it is merged.
+/// Waits for due merges, with a bar whose total is unknown.
 fn settle_with_bar(store: &OpenStore) -> Result<(), Failure> {
     let bar = merge_bar();
     let merged = beside(

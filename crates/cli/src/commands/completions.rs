@@ -1,4 +1,4 @@
-//! `completions`: what a shell has to know to complete the command as it is typed.
+//! `completions`: prints a shell's script that completes commands as they are typed.
 
 use std::io::Write;
 
@@ -37,7 +37,7 @@ pub(crate) fn run(
     Ok(Status::Fine)
 }
 
-/// The program without the commands that its help leaves out: the generators take them in.
+/// Returns the program without hidden commands, which the generators would include.
 fn shown(program: &Command) -> Command {
     let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
     Command::new("trommel")

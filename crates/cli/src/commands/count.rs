@@ -1,4 +1,4 @@
-//! `count`: how many keys a range has, estimated.
+//! `count`: estimates how many keys a range has.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `delete-range`: all keys of a range at once.
+//! `delete-range`: deletes all keys of a range at once.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! `demo`: the guards side by side on real keys, in one table; then the tree as a picture.
+//! `demo`: compares the guards on real keys in one table, then draws the tree.
 
 use std::io::Write;
 
@@ -38,7 +38,7 @@ const RANGE_WIDTH: u64 = 64;
 
 const VALUE_BYTES: usize = 100;
 
-/// The questions that are shown, and how they are called.
+/// The questions that are shown, and their names.
 const QUESTIONS: [(&str, &str); 4] = [
     ("point_miss", "missing key"),
     ("point_hit", "stored key"),
@@ -120,7 +120,7 @@ fn introduction(reports: &[ReadReport]) -> String {
     )
 }
 
-/// Per question and guard: what one query costs.
+/// Formats the cost of one query, for each question and guard.
 fn questions_table(reports: &[ReadReport]) -> String {
     let heading = ["one query", "guard", "blocks", "probes", "needless", "time", "memory"];
     let mut table = TextTable::new(2, &heading);

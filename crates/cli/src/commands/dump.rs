@@ -1,12 +1,12 @@
-//! `dump`: what the files of a store hold, as text or as one JSON object.
+//! `dump`: prints the contents of a store's files, as text or as one JSON object.
 //! ```text
 //! s/000003.table: table, 1.2 KiB
 //!          0  data block 0
 //!          0  7 put key = value
 //!        812  DAMAGED: data block 1: ...
 //! ```
-//! Invariant: output is written while the file is read; memory holds at most a block of it, however
-//! large it is.
+//! Invariant: output is written while the file is read. Memory holds at most one block, however
+//! large the file is.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -47,7 +47,7 @@ pub(crate) struct DumpArgs {
 }
 
 impl DumpArgs {
-    /// The file or the store's folder.
+    /// Returns the file, or the store's folder.
     fn path(&self) -> Result<&Path, Failure> {
         let of_file = |file: &Path| match file.is_dir() {
             false => Ok(()),
@@ -105,7 +105,7 @@ struct DumpPrinter<'a> {
     /// The file that is being printed.
     file: PathBuf,
     files: u64,
-    /// Items of that file so far.
+    /// The items of that file so far.
     items: u64,
     damage: Vec<String>,
 }
@@ -196,7 +196,7 @@ impl DumpPrinter<'_> {
         }
     }
 
-    /// Closes the JSON object, if one was begun.
+    /// Closes the JSON object if it was opened.
     fn end(&mut self, error: Option<&trommel::Error>) -> io::Result<()> {
         if !self.json || self.files == 0 {
             return Ok(());

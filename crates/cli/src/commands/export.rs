@@ -1,4 +1,4 @@
-//! `export`: all entries of a store as a stream, with counts and a checksum at its end.
+//! `export`: writes all entries of a store as a stream that ends with counts and a checksum.
 //! ```text
 //! store --> words.part --> words       a file that exists is replaced when the new one is whole
 //!       --> standard output            then the result is told on standard error
@@ -40,7 +40,7 @@ pub(crate) struct ExportArgs {
     format: FormName,
 }
 
-/// Entries between two looks at the bar.
+/// The entries between two updates of the bar.
 const STEP: u64 = 1024;
 
 pub(crate) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -87,7 +87,7 @@ fn written<W: Write>(
     writer.finish().map_err(&failed)
 }
 
-/// Writes a file beside the one that was named, and gives it the name once it is whole and durable.
+/// Writes a temporary file, and renames it once it is complete and durable.
 fn write_file(db: &Keyspace, form: StreamForm, file: &Path) -> Result<StreamEnd, Failure> {
     let mut name = file.as_os_str().to_owned();
     name.push(".part");
@@ -103,7 +103,7 @@ fn write_file(db: &Keyspace, form: StreamForm, file: &Path) -> Result<StreamEnd,
             Ok(end)
         });
     if exported.is_err() {
-        // It is in nobody's way, and the error says more.
+        // A left-over temporary file does no harm, and the error says more.
         let _ = std::fs::remove_file(&part);
     }
     exported

@@ -1,4 +1,4 @@
-//! `get`: the value of a key.
+//! `get`: prints the value of a key.
 
 use std::fs::File;
 use std::io::Write;

@@ -1,11 +1,11 @@
-//! `trommel help-markdown`: what `docs/cli.md` is made of.
+//! `trommel help-markdown`: generates `docs/cli.md`.
 //! ```text
 //! clap::Command --> a section for each command: what it does, usage, example, its own options
 //!              \--> a section for each struct of options that several commands share (`StoreArgs`)
 //!              \--> a section for the options of one name that many commands have (`--seed`)
 //! ```
-//! Invariants: every command and option that `--help` shows is in the text, once. An option's text
-//! is the first sentence of its help, or its beginning.
+//! Invariants: the text has every command and option that `--help` shows, once. The text of an
+//! option is the first sentence of its help, or the beginning of that sentence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -19,16 +19,16 @@ const HEAD: &str = "# The command `trommel`\n\n\
     ```sh\ncargo run --release -- help-markdown > docs/cli.md\n```\n\n\
     `trommel help COMMAND` says more of each option, and has more examples.\n";
 
-/// A sentence of more words is cut where a part of it ends, if so many words stand before it.
+/// A longer sentence is cut at the end of a clause, if at least `WORDS_MIN` words come before it.
 const WORDS_MAX: usize = 9;
 const WORDS_MIN: usize = 4;
-/// A part of more words is cut at its first comma.
+/// A longer clause is cut at its first comma.
 const LONG_WORDS_MAX: usize = 9;
-/// A default in more words is left to `trommel help`.
+/// A longer default is left to `trommel help`.
 const DEFAULT_WORDS_MAX: usize = 4;
-/// So many commands share a group of options that has a section of its own.
+/// The fewest commands that share a group of options with its own section.
 const SHARED_MIN: usize = 2;
-/// So many commands have a common option.
+/// The fewest commands that have a common option.
 const COMMON_MIN: usize = 3;
 const COMMON: &str = "Common options";
 
@@ -69,7 +69,7 @@ fn paragraph(text: &str) -> String {
     format!("\n{text}\n\n")
 }
 
-/// All commands that can be run, in the order of `--help`, but those that are hidden.
+/// Returns all commands that can run and are not hidden, in the order of `--help`.
 fn leaves(command: &Command) -> Vec<&Command> {
     let shown = |one: &&Command| !one.is_hide_set() && one.get_name() != "help";
     let below: Vec<&Command> = command.get_subcommands().filter(shown).collect();
@@ -79,13 +79,13 @@ fn leaves(command: &Command) -> Vec<&Command> {
     }
 }
 
-/// Options that several commands share. A group is a struct that derives `Args`.
+/// Options that several commands share. Each group is a struct that derives `Args`.
 struct Shared<'a> {
-    /// Without what other groups have.
+    /// The options, without those of other groups.
     options: Vec<&'a Arg>,
-    /// The commands that have it, by their places.
+    /// The commands that have the group, by index.
     users: Vec<usize>,
-    /// Groups that it brings along.
+    /// The groups within this group.
     inner: Vec<String>,
 }
 
@@ -105,8 +105,9 @@ fn shared_groups<'a>(commands: &[&'a Command]) -> Groups<'a> {
     groups
 }
 
-/// clap gives no members to a struct that flattens others. Its options are those that all of its
-/// commands have and no other group has. The groups that all of them have are its inner ones.
+/// Fills in groups that flatten other groups, to which clap assigns no members. Their options are
+/// those that all of their commands have and no other group has. Their inner groups are the groups
+/// that all of their commands have.
 fn fill_outer<'a>(groups: &mut Groups<'a>, commands: &[&'a Command]) {
     let is_outer = |group: &&Shared<'_>| group.options.is_empty();
     let mut outer: Vec<String> =
@@ -136,13 +137,13 @@ fn fill_outer<'a>(groups: &mut Groups<'a>, commands: &[&'a Command]) {
     }
 }
 
-/// Whether two commands mean the same option.
+/// Whether two commands have the same option with the same help.
 fn same(one: &Arg, other: &Arg) -> bool {
     one.get_id() == other.get_id()
         && one.get_help().map(ToString::to_string) == other.get_help().map(ToString::to_string)
 }
 
-/// Whether an option stands in a list: `--help` shows it, and it is not one of all commands.
+/// Whether an option is listed: `--help` shows it, and it is not an option of all commands.
 fn is_listed(option: &Arg) -> bool {
     !option.is_hide_set() && !option.is_global_set() && option.get_id() != "help"
 }
@@ -159,7 +160,7 @@ fn members<'a>(command: &'a Command, group: &str) -> Vec<&'a Arg> {
     found.filter(|one| is_listed(one)).collect()
 }
 
-/// Options outside groups that many commands have: name and value, then the sentence.
+/// Options outside groups that many commands have: name and value, and the sentence.
 type Common = BTreeSet<(String, String)>;
 
 fn common_options(commands: &[&Command], groups: &Groups<'_>) -> Common {
@@ -171,17 +172,17 @@ fn common_options(commands: &[&Command], groups: &Groups<'_>) -> Common {
     found.into_keys().collect()
 }
 
-/// What makes an option of two commands the same one, but for its default.
+/// Returns what identifies an option across commands, except for its default.
 fn words_of(option: &Arg) -> (String, String) {
     (typed(option), sentence(&help_of(option)).to_string())
 }
 
-/// The groups of a command that have a section.
+/// Returns the groups of a command that have a section.
 fn used_groups(command: &Command, groups: &Groups<'_>) -> Vec<String> {
     group_names(command).into_iter().filter(|name| groups.contains_key(name)).collect()
 }
 
-/// What a command's groups do not have.
+/// Returns the options of a command that are in none of its groups.
 fn own_options<'a>(command: &'a Command, groups: &Groups<'_>) -> Vec<&'a Arg> {
     let used = used_groups(command, groups);
     let is_own = |one: &&Arg| {
@@ -202,7 +203,7 @@ fn section(command: &Command, groups: &Groups<'_>, common: &Common) -> String {
     let name = name.take(2).collect::<Vec<_>>().join(" ");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let about = in_short(&about);
-    // A usage without arguments says no more than the example.
+    // A usage without arguments is redundant beside the example.
     let example = example(command).unwrap_or_default();
     let usage = if example.starts_with(&usage) { String::new() } else { usage + "\n" };
     let is_common = |one: &&Arg| common.contains(&words_of(one));
@@ -224,7 +225,7 @@ fn section(command: &Command, groups: &Groups<'_>, common: &Common) -> String {
         + "\n"
 }
 
-/// The first sentence, and the one about the exit status.
+/// Returns the first sentence, and the one about the exit status.
 fn in_short(about: &str) -> String {
     let ends = ends_of_sentences(about).map(|end| end + 1).chain([about.len()]);
     let mut begin = 0;
@@ -234,13 +235,13 @@ fn in_short(about: &str) -> String {
     told.join(". ") + "."
 }
 
-/// All groups that a group brings along.
+/// Returns all groups within a group, recursively.
 fn brought<'a>(groups: &'a Groups<'_>, name: &str) -> Vec<&'a String> {
     let inner = groups.get(name).into_iter().flat_map(|group| &group.inner);
     inner.flat_map(|one| std::iter::once(one).chain(brought(groups, one))).collect()
 }
 
-/// The line that leads to sections of groups.
+/// Returns the line of links to the sections of groups.
 fn links(groups: &[&String]) -> String {
     let link = |group: &&String| {
         let anchor = title(group).to_lowercase().replace('/', "").replace(' ', "-");
@@ -252,13 +253,13 @@ fn links(groups: &[&String]) -> String {
     }
 }
 
-/// The first line of the help's examples that is a command.
+/// Returns the first line of the help's examples that is a command.
 fn example(command: &Command) -> Option<String> {
     let help = command.get_after_help()?.to_string();
     help.lines().map(str::trim).find(|line| line.starts_with("trommel ")).map(str::to_string)
 }
 
-/// `StoreArgs` is "Store options".
+/// Returns the title of a group: `StoreArgs` becomes "Store options".
 fn title(group: &str) -> String {
     match group.trim_end_matches("Args") {
         "Io" => "I/O options".into(),
@@ -275,7 +276,7 @@ fn help_of(option: &Arg) -> String {
     option.get_help().map(ToString::to_string).unwrap_or_default()
 }
 
-/// The option as it is typed, with the names of its values.
+/// Returns the option as it is typed, with the names of its values.
 fn typed(option: &Arg) -> String {
     let values: Vec<String> = match option.get_action().takes_values() {
         true => option.get_value_names().into_iter().flatten().map(ToString::to_string).collect(),
@@ -288,7 +289,7 @@ fn typed(option: &Arg) -> String {
     }
 }
 
-/// The default in brackets, as it is typed; flags have none.
+/// Returns the default in brackets, as it is typed; flags have none.
 fn default(option: &Arg, help: &str) -> String {
     let values = option.get_default_values();
     let typed: Vec<&str> = values.iter().filter_map(|value| value.to_str()).collect();
@@ -302,7 +303,7 @@ fn default(option: &Arg, help: &str) -> String {
     }
 }
 
-/// The first sentence without its full stop; a long one up to where a part of it ends.
+/// Returns the first sentence without its full stop; a long one is cut at the end of a clause.
 fn sentence(help: &str) -> &str {
     let whole = help.split(" [default").next().unwrap_or(help);
     let first = ends_of_sentences(whole).next().map_or(whole, |end| &whole[..end]);
@@ -319,7 +320,8 @@ fn sentence(help: &str) -> &str {
     }
 }
 
-/// Where a full stop is followed by a capital letter: "..., 2, ... without" has none.
+/// Returns the places where a full stop is followed by a capital letter. In "..., 2, ... without"
+/// there is none.
 fn ends_of_sentences(text: &str) -> impl Iterator<Item = usize> {
     text.match_indices(". ").map(|(at, _)| at).filter(|at| {
         let after = text[at + 2..].chars().next();

@@ -1,11 +1,11 @@
-//! `import`: entries of a stream, or of another store's folder, into a store.
+//! `import`: writes the entries of a stream, or of another store's folder, into a store.
 //! ```text
 //! file, standard input    native, JSON lines, TSV           (trommel export)
 //! a Trommel store         its entries, as they are now
 //! RocksDB, LevelDB        trommel-peers --> native stream
 //! ```
-//! Invariants: entries are written as they come, so a stream may be larger than memory. What was
-//! imported before an error is told, and kept. What was read must have the stream's counts and
+//! Invariants: entries are written as they arrive, so a stream may be larger than memory. Entries
+//! imported before an error are kept and reported. What was read must match the stream's counts and
 //! checksum.
 
 mod source;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Ou
     let mut batches = Batches::new(&db, &kept);
     let result = source.for_each(&mut |entry| batches.put(&entry.key, &entry.value, entry.expiry));
     if !matches!(result, Err(Stop::Store(_))) {
-        // What came before a bad place is sound.
+        // Entries before the error are valid.
         batches.write()?;
     }
     let (end, is_checked) = result.map_err(|stop| told(&name, stop, &kept))?;
@@ -78,11 +78,11 @@ pub(crate) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Ou
 
 /// Why an import stopped.
 enum Stop {
-    /// The stream is wrong somewhere.
+    /// The stream is malformed.
     Bad(BadStream),
     /// The source cannot be read.
     Source(String),
-    /// The store does not take it.
+    /// The store refuses an entry.
     Store(Failure),
 }
 
@@ -108,7 +108,7 @@ fn told(name: &str, stop: Stop, kept: &Kept) -> Failure {
     }
 }
 
-/// What was imported.
+/// The result of an import.
 struct Imported {
     end: StreamEnd,
     is_checked: bool,

@@ -1,4 +1,4 @@
-//! `inspect`: the tree as a picture, once or again and again.
+//! `inspect`: draws the tree, once or repeatedly.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> O
     Ok(Status::Fine)
 }
 
-/// What is in memory and logs alone.
+/// Returns figures of memory and logs as JSON.
 fn memory_json(stats: &Stats) -> serde_json::Value {
     json!({
         "memtables": stats.memtables, "memtable_bytes": stats.memtable_bytes,
@@ -70,10 +70,10 @@ fn memory_json(stats: &Stats) -> serde_json::Value {
     })
 }
 
-/// The pause between two checks for a due look or a pressed key.
+/// The pause between two checks for the time and for pressed keys.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Looks at the manifest until the picture is closed.
+/// Reads the manifest repeatedly until the picture is closed.
 fn watch(arguments: &InspectArgs, mut watcher: Watcher<'_>) -> Outcome {
     let folder = &arguments.store.db;
     let name = folder.display().to_string();

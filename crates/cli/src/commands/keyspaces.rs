@@ -1,4 +1,4 @@
-//! `keyspaces`: the key spaces of a store; one that is dropped, or has another name from then on.
+//! `keyspaces`: lists the key spaces of a store, drops one, or renames one.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ fn change(arguments: &KeyspacesArgs) -> trommel::Result<()> {
     }
 }
 
-/// Changes a store.
+/// Opens a store, changes it and closes it.
 fn changed(folder: &Path, change: impl FnOnce(&Db) -> trommel::Result<()>) -> trommel::Result<()> {
     let db = open_whole(folder)?;
     change(&db)?;
@@ -70,7 +70,7 @@ fn as_json((name, tree): &Named) -> serde_json::Value {
     json!({ "name": name, "runs": tree.runs.len(), "entries": entries, "bytes": bytes })
 }
 
-/// What is in logs alone is not told: nobody has read them.
+/// Formats the key spaces. Entries that are only in logs are left out, since no one has read them.
 fn as_text(all: &[Named]) -> String {
     let mut table = TextTable::new(1, &["key space", "runs", "entries", "bytes"]);
     for (name, tree) in all {

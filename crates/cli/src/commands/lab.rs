@@ -1,4 +1,4 @@
-//! `trommel lab`: runs plans of measurements, and makes reports of what they found.
+//! `trommel lab`: runs plans of measurements, and reports their results.
 //! ```text
 //! lab list      plans/*.toml                        what can be measured, and how long it takes
 //! lab run       plans -> records/MACHINE/*.jsonl    goes on where it was interrupted
@@ -174,7 +174,7 @@ impl PlanArgs {
         Machine::this(self.machine.as_deref())
     }
 
-    /// The plans with their records.
+    /// Loads the plans with their records.
     fn studies(&self) -> Result<Vec<Study>, Failure> {
         let machine = self.machine();
         let plans = self.experiments()?.into_iter();
@@ -182,7 +182,7 @@ impl PlanArgs {
         Ok(studies.collect::<trommel_lab::Result<_>>()?)
     }
 
-    /// The plans with their records, of a machine that has some.
+    /// Loads the plans with their records; an error if the machine has no records.
     fn recorded_studies(&self) -> Result<Vec<Study>, Failure> {
         let studies = self.studies()?;
         let machine = self.machine().name;
@@ -192,7 +192,7 @@ impl PlanArgs {
         Ok(studies)
     }
 
-    /// The message for a machine without records: what to type.
+    /// Returns the error for a machine without records, which says what to type.
     fn no_such_machine(&self, machine: &str) -> String {
         let known = machines_in(&self.records);
         let folder = self.records.display();
@@ -274,7 +274,7 @@ fn measure(arguments: &RunArgs, json: bool, out: &mut dyn Write) -> Outcome {
     tell(&summary, json, out)
 }
 
-/// What would be run.
+/// Prints the steps that would run.
 fn tell_steps(steps: &[Step], json: bool, out: &mut dyn Write) -> Outcome {
     if json {
         let told = steps
@@ -310,7 +310,7 @@ fn tell(summary: &RunSummary, json: bool, out: &mut dyn Write) -> Outcome {
     Ok(if failed.is_empty() { Status::Fine } else { Status::No })
 }
 
-/// Tells each step on standard error.
+/// Reports each step on standard error.
 struct Told;
 
 impl Heard for Told {
@@ -379,7 +379,7 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     Ok(status)
 }
 
-/// The machines that have a folder of records with plans' files in it.
+/// Returns the machines that have a folder with record files.
 fn machines_in(records: &Path) -> Vec<String> {
     let is_record = |path: &Path| path.extension().is_some_and(|ending| ending == "jsonl");
     let files = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -410,7 +410,7 @@ fn write_page(path: &Path, studies: &[Study]) -> Result<(), Failure> {
     write_file(path, &html("Trommel's laboratory", about, studies))
 }
 
-/// What stands under the title of `docs/results.md`.
+/// Returns the text below the title of `docs/results.md`.
 fn results_head(machine: &str, scale: Scale) -> String {
     format!(
         "For readers of the papers: which of their claims hold here. The papers measured on other machines and data.\n\
@@ -422,7 +422,7 @@ fn results_head(machine: &str, scale: Scale) -> String {
     )
 }
 
-/// Writes the Markdown, and its figures into the folder beside it.
+/// Writes the Markdown file, and its figures into the folder next to it.
 fn write_results(path: &Path, about: &str, studies: &[Study]) -> Result<(), Failure> {
     let folder = path.parent().unwrap_or(Path::new("")).join(FIGURES_FOLDER);
     make_folder(&folder)?;

@@ -1,4 +1,4 @@
-//! `load`: a file of keys, or standard input, into a store.
+//! `load`: writes the keys of a file, or of standard input, into a store.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     Ok(Status::Fine)
 }
 
-/// What was loaded, and how long it took.
+/// The result of a load, and its time.
 struct Loaded {
     loaded: u64,
     empty_lines: u64,
@@ -156,7 +156,7 @@ impl Loaded {
     }
 }
 
-/// Lets merges that are due end, so that the last step is a tree in shape, and ends the recording.
+/// Waits for due merges, so that the last step shows a tree in shape, and ends the recording.
 fn end_recording(recorder: RunRecorder, db: &trommel::Db) -> Result<u64, Failure> {
     let settled = db.settle();
     let steps = recorder.end(db)?;
@@ -178,7 +178,7 @@ fn layout(arguments: &LoadArgs) -> Result<TextLayout, Failure> {
     })
 }
 
-/// How messages call the input.
+/// Returns the name of the input in messages.
 fn shown(file: &Path) -> Display<'_> {
     let is_input = file == Path::new("-");
     if is_input { Path::new("standard input").display() } else { file.display() }
@@ -186,7 +186,7 @@ fn shown(file: &Path) -> Display<'_> {
 
 type Input = Box<dyn BufRead + Send>;
 
-/// The input and, if known, its size.
+/// Returns the input and, if known, its size.
 fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
     if path == Path::new("-") {
         if std::io::stdin().is_terminal() {
@@ -201,8 +201,8 @@ fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
         return Err(Failure::Data(format!("{} is a folder, not a file of keys", path.display())));
     }
     let mut input = BufReader::with_capacity(1 << 18, file);
-    // Some files with text, such as those of /proc, have the length of an empty one. A file that
-    // cannot be read makes no store.
+    // Some files, such as those of /proc, have text but a length of zero. An unreadable file is an
+    // error here, before a store is created.
     input.fill_buf().map_err(unreadable)?;
     let size = (about.is_file() && about.len() > 0).then_some(about.len());
     Ok((Box::new(input), size))
@@ -216,7 +216,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Loads all entries, and makes a run of the last of them.
+    /// Loads all entries, and flushes the last of them.
     fn all(&mut self, arguments: &LoadArgs, bar: &ProgressBar) -> Result<(), Failure> {
         if arguments.header {
             self.records.skip_line().map_err(|bad| self.failure(&bad))?;
@@ -229,7 +229,8 @@ impl Load<'_> {
         Ok(self.db.flush()?)
     }
 
-    /// Loads all entries. On a bad line, those before it are loaded and the message says so.
+    /// Loads all entries. On a malformed line, the entries before it are kept, and the message says
+    /// so.
     fn run(&mut self, bar: &ProgressBar) -> Result<(), Failure> {
         let mut batches = Batches::new(self.db, self.kept);
         loop {
@@ -249,8 +250,8 @@ impl Load<'_> {
         }
     }
 
-    /// Makes one run of all entries. On a bad line or a key out of order nothing is loaded. The
-    /// order is checked here, where the line is known.
+    /// Makes one run of all entries. On a malformed line or a key out of order, nothing is loaded.
+    /// The order is checked here, where the line is known.
     fn ingest(&mut self, bar: &ProgressBar) -> Result<(), Failure> {
         let (file, kept, records) = (self.file, self.kept, &mut self.records);
         let mut count = 0u64;
@@ -284,7 +285,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Sorts all entries and makes one run of them. On a bad line nothing is loaded.
+    /// Sorts all entries and makes one run of them. On a malformed line, nothing is loaded.
     fn sort(&mut self, options: &SortOptions, bar: &ProgressBar) -> Result<(), Failure> {
         let (file, kept, records) = (self.file, self.kept, &mut self.records);
         let mut count = 0u64;

@@ -1,4 +1,4 @@
-//! `man`: the manual pages, which cargo does not install.
+//! `man`: prints or writes the manual pages, which cargo does not install.
 //! ```text
 //! trommel man              the first page, as roff
 //! trommel man --dir DIR    DIR/trommel.1, DIR/trommel-load.1, DIR/trommel-bench-read.1 ...
@@ -51,7 +51,8 @@ pub(crate) fn run(
     Ok(Status::Fine)
 }
 
-/// A page for the command, and one for each below it that help shows. Returns how many.
+/// Writes a page for the command, and for each visible command below it. Returns the number of
+/// pages.
 fn write_pages(command: &Command, dir: &Path) -> std::io::Result<u64> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     std::fs::write(dir.join(format!("{name}.1")), page(command)?)?;

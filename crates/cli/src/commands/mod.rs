@@ -1,8 +1,8 @@
-//! The commands: each file has a command's own arguments, and `run`.
+//! The commands. Each file has the arguments of one command, and its `run`.
 //! ```text
 //! arguments --> run(arguments, json, out) --> Outcome
 //! ```
-//! Invariant: with `json` a command writes JSON and nothing else.
+//! Invariant: with `json`, a command writes JSON and nothing else.
 
 pub(crate) mod backup;
 mod batches;

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &PutArgs, json: bool, out: &mut dyn Write) -> Outco
     Ok(Status::Fine)
 }
 
-/// Sets the value of a key to what a file has: how many bytes these are.
+/// Sets the value of a key to the contents of a file. Returns their length in bytes.
 fn put_file(arguments: &PutArgs, key: &[u8], path: &Path) -> Result<u64, Failure> {
     let of_file = |error: std::io::Error| Failure::Data(format!("{}: {error}", path.display()));
     let file = File::open(path).map_err(of_file)?;
@@ -63,7 +63,7 @@ fn put_file(arguments: &PutArgs, key: &[u8], path: &Path) -> Result<u64, Failure
     Ok(bytes)
 }
 
-/// Reads a time like 500ms, 30s, 15m, 12h or 7d.
+/// Parses a time like 500ms, 30s, 15m, 12h or 7d.
 fn ttl(text: &str) -> Result<Duration, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -1,4 +1,4 @@
-//! `repair`: mends a store, and reports what was lost and what remains in doubt.
+//! `repair`: repairs a store, and reports what was lost and what remains in doubt.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Ou
     Ok(if saved_all(&report) { Status::Fine } else { Status::No })
 }
 
-/// Whether everything was saved, without doubt.
+/// Whether everything was saved beyond doubt.
 fn saved_all(report: &RepairReport) -> bool {
     report.lost.is_empty() && report.doubts.is_empty()
 }

@@ -1,12 +1,12 @@
-//! `replay`: a tree that grew, step by step, becomes a page that plays it back.
+//! `replay`: makes a page that plays back how a tree grew, step by step.
 //! ```text
 //! trommel replay grown.html --size-ratio 4 --flushes 80    store of its own, step by step --+
 //! trommel replay run.html --run FILE                       what `load --record` wrote ------+
 //!                                                          recording (JSON) <---------------+
 //! recording, replay.html, palette --> one file, which needs no network
 //! ```
-//! Invariant: the page draws what was recorded, and computes nothing. Codes, positions and their
-//! runs come from the filter's code.
+//! Invariant: the page only draws the recording. Codes, positions and their runs come from the
+//! filter's code.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,13 @@ pub(crate) const EXAMPLES: &str = "Examples: the trees of the GRF paper's Figure
     trommel bench write --keys 200000 --write-buffer 256KiB --size-ratio 4 --record run.jsonl\n  \
     trommel replay run.html --run run.jsonl";
 
-/// The page, with places for the recording and the colours.
+/// The page, with placeholders for the recording and the colours.
 const PAGE: &str = include_str!("replay.html");
 const RECORDING: &str = "/*RECORDING*/null";
 const COLOUR_LIST: &str = "/*COLOURS*/[]";
 const PALETTE: &str = "/*PALETTE*/";
 const START: &str = "/*START*/0";
-/// A tree with so many runs, in two levels or more, is something to see.
+/// The fewest runs, in two levels or more, of a tree worth showing first.
 const RUNS_TO_SEE: usize = 3;
 
 /// The tree to record, and where the page goes.
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &ReplayArgs, json: bool, out: &mut dyn Write) -> Ou
     Ok(Status::Fine)
 }
 
-/// Whether two paths lead to one file that is there.
+/// Whether two paths lead to the same existing file.
 fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
@@ -129,11 +129,11 @@ fn grown(arguments: &ReplayArgs) -> Result<Recording, Failure> {
 }
 
 fn page(recording: &Recording) -> Result<String, Failure> {
-    // Within a script, a string with the end tag would end the script.
+    // In a script, a string that contains the end tag would end the script.
     let script = |json: String| json.replace('<', "\\u003c");
     let names: Vec<&str> = palette::LEVELS.iter().map(|colour| colour.name).collect();
     let start = first_to_see(&recording.steps).to_string();
-    // The recording comes last: what it says is no place for anything.
+    // The recording is inserted last, so that its text cannot be taken for a placeholder.
     let places = [
         (PALETTE, palette::variables()),
         (COLOUR_LIST, script(serde_json::to_string(&names)?)),
@@ -144,8 +144,8 @@ fn page(recording: &Recording) -> Result<String, Failure> {
     Ok(places.into_iter().fold(PAGE.to_string(), filled))
 }
 
-/// The first step with some runs in two levels or more. If there is none: the first with the most
-/// runs.
+/// Returns the first step with enough runs in two levels or more; if there is none, the first step
+/// with the most runs.
 fn first_to_see(steps: &[ReplayStep]) -> usize {
     let runs = |step: &ReplayStep| step.levels.iter().map(Vec::len).sum::<usize>();
     let is_seen = |step: &ReplayStep| {

@@ -1,4 +1,4 @@
-//! `scan`: the keys and values of a range, in order.
+//! `scan`: prints the keys and values of a range, in order.
 
 use std::io::{IsTerminal, Write};
 
@@ -28,7 +28,7 @@ pub(crate) struct ScanArgs {
     pub(crate) keys_only: bool,
 }
 
-/// Entries between two looks at the bar.
+/// The entries between two updates of the bar.
 const STEP: u64 = 1024;
 
 pub(crate) fn run(arguments: &ScanArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &ScanArgs, json: bool, out: &mut dyn Write) -> Outc
     let scan = db.range(bounds)?;
     let scan = if arguments.keys_only { scan.keys_only() } else { scan };
     let limit = arguments.limit.unwrap_or(usize::MAX);
-    // Entries on the terminal are progress enough.
+    // Entries on a terminal show the progress themselves.
     let is_seen = std::io::stdout().is_terminal();
     let bar = if is_seen { ProgressBar::hidden() } else { scan_bar() };
     let mut print = ScanPrinter { arguments, json, printed: 0, out, bar };
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &ScanArgs, json: bool, out: &mut dyn Write) -> Outc
     Ok(Status::Fine)
 }
 
-/// Prints entries as they come: a scan can be larger than memory.
+/// Prints entries as they come, since a scan can be larger than memory.
 struct ScanPrinter<'a> {
     arguments: &'a ScanArgs,
     json: bool,

@@ -1,4 +1,4 @@
-//! `stats`: what a store counted, as a table, as JSON, or as Prometheus text.
+//! `stats`: prints a store's counters, as a table, as JSON, or as Prometheus text.
 
 use std::io::Write;
 
@@ -57,10 +57,10 @@ fn as_json(stats: &Stats) -> Value {
         "resident_bytes": resident_bytes("VmRSS"),
         "resident_heap_bytes": resident_bytes("RssAnon"),
         "oldest_pin": stats.oldest_pin,
-        // None is not 0: all is in tables.
+        // None differs from 0: everything is in tables.
         "first_unflushed": stats.first_unflushed,
         "durable_through": stats.durable_through,
-        // None is not 0: all is durable.
+        // None differs from 0: everything is durable.
         "unsynced_seconds": stats.unsynced_seconds,
         "direct": {
             "reads": stats.io.direct.reads,
@@ -74,8 +74,8 @@ fn as_json(stats: &Stats) -> Value {
     all
 }
 
-/// What this process has in memory, by the name of a line of its status. None: this system does not
-/// tell.
+/// Returns this process's memory, by the name of a line of its status. None: the system does not
+/// report it.
 fn resident_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -83,7 +83,7 @@ fn resident_bytes(name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Deletions of ranges in all runs.
+/// Returns the number of range deletions in all runs.
 fn range_deletes(stats: &Stats) -> u64 {
     let runs = stats.levels.iter().flat_map(|level| &level.runs);
     runs.map(|run| run.range_deletes).sum()
@@ -94,7 +94,7 @@ fn open_text(files: &FileStats) -> String {
     format!("{open}, {max} at most; opened again {reopened} times")
 }
 
-/// Tables that have left the tree, and what holds them: `2 (1.5 MB), held by 1 scan`.
+/// Formats the obsolete tables and their holders: `2 (1.5 MB), held by 1 scan`.
 fn obsolete_text(obsolete: &ObsoleteStats) -> String {
     let holders = [
         (obsolete.scans, "scan"),
@@ -113,12 +113,12 @@ fn obsolete_text(obsolete: &ObsoleteStats) -> String {
     }
 }
 
-/// Which writes a crash takes, of those behind this one.
+/// Formats which writes a crash would lose: those behind `through`.
 fn taken_text(stats: &Stats, through: u64) -> String {
     stats.first_unflushed.map_or("none".into(), |_| format!("behind {}", whole(through)))
 }
 
-/// Bits per key of all, and if parts share memory, the least and the most that one was made with.
+/// Formats the bits per key; if parts share memory, also the least and the most of a part.
 fn bits_text(guard: &GuardStats) -> String {
     let of_parts =
         guard.part_bits.map(|(least, most)| format!(" (parts: {least:.1} to {most:.1})"));
@@ -218,7 +218,7 @@ fn queries_text(stats: &Stats) -> String {
     queries.render()
 }
 
-/// What goes past the system's cache, as text.
+/// Formats which I/O bypasses the system's cache.
 fn direct_text(io: &IoStats) -> String {
     let DirectIo { reads, flushes, merges } = io.direct;
     let names = [(reads, "reads"), (flushes, "flushes"), (merges, "merges")];

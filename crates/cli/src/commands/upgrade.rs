@@ -1,10 +1,10 @@
-//! `upgrade`: a store of an older format version becomes one of the present version, in place.
+//! `upgrade`: converts a store of an older format version to the current version, in place.
 //! ```text
 //! words (version 6) --> entries --> words.new          then, while words is locked:
 //! words --> words.version-6     words.new --> words    both on one file system
 //! ```
-//! Invariants: the old store stays as it was, under another name. After a crash it has one of both
-//! names, and is whole. `READ` only grows: what this version writes is read by all later ones.
+//! Invariants: the old store stays unchanged under another name. After a crash, a complete store
+//! has one of its two names. `READ` only grows: all later versions read what this version writes.
 
 use std::fs;
 use std::io::Write;
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &UpgradeArgs, json: bool, out: &mut dyn Write) -> O
     Ok(Status::Fine)
 }
 
-/// The version that the store's manifest tells.
+/// Returns the version in the store's manifest.
 fn version_of(folder: &Path) -> Result<u32, Failure> {
     match peek(folder) {
         Ok(_) => Ok(FORMAT_VERSION),
@@ -85,8 +85,8 @@ struct Rewritten {
     backup: PathBuf,
 }
 
-/// Writes a store beside this one, with the same entries, and exchanges their names. Requires: the
-/// version is one of those that are read.
+/// Writes a new store with the same entries, and exchanges the names of both. Requires: the version
+/// is one of those that can be read.
 fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
     let (new, backup) = (beside(folder, "new"), beside(folder, &format!("version-{version}")));
     for taken in [&new, &backup] {
@@ -97,11 +97,12 @@ fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
     }
     let words = format!("nothing has changed; {} can be removed", new.display());
     let last_words = LastWords::new(move || words.clone())?;
-    // It holds the lock until the names are exchanged: nobody writes into it meanwhile.
+    // The open store holds the lock until the names are exchanged, so nobody writes to it
+    // meanwhile.
     let old = Db::open_older(folder, options())?;
     let copied = copy(&old, &new);
     if copied.is_err() {
-        // It was made here; the error says more.
+        // This command made the folder; the error of the copy says more.
         let _ = fs::remove_dir_all(&new);
     }
     let keys = copied?;
@@ -111,12 +112,12 @@ fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
     Ok(Rewritten { keys, backup })
 }
 
-/// Of a store that is only read or filled: its next opening makes the guard.
+/// Returns the options of a store that is only read or filled. Its next opening makes the guard.
 fn options() -> Options {
     Options::new().guard(GuardKind::Open).for_now("guard")
 }
 
-/// Writes all entries of a store into a new one. Returns how many they are.
+/// Writes all entries of a store into a new one. Returns their number.
 fn copy(old: &Db, new: &Path) -> Result<u64, Failure> {
     let (db, kept) = (OpenStore::from(Db::open(new, options())?), Kept::new("copied"));
     let bar = count_bar("upgrading", old.estimate_count(..)?);
@@ -134,12 +135,12 @@ fn copy(old: &Db, new: &Path) -> Result<u64, Failure> {
     Ok(kept.keys())
 }
 
-/// The new store gets the old one's name, durably.
+/// Gives the old store's name to the new store, durably.
 fn exchange(folder: &Path, new: &Path, backup: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Data(format!("{}: {error}", folder.display()));
     fs::rename(folder, backup).map_err(failed)?;
     if let Err(error) = fs::rename(new, folder) {
-        // Then the old name leads to the old store again.
+        // Gives the old store its name back.
         let _ = fs::rename(backup, folder);
         return Err(failed(error));
     }
@@ -148,7 +149,7 @@ fn exchange(folder: &Path, new: &Path, backup: &Path) -> Result<(), Failure> {
     fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)
 }
 
-/// A folder beside another one: `words.new`.
+/// Returns the path of a sibling folder: `words.new`.
 fn beside(folder: &Path, ending: &str) -> PathBuf {
     let whole = folder.components().as_path();
     let mut name = whole.as_os_str().to_owned();
@@ -162,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// There is one version so far: its own rewriting is that of all later ones.
+    /// There is only one version so far, so the test converts that version to itself.
     #[test]
     fn a_rewritten_store_has_the_same_entries_and_the_old_one_stays() {
         let place = tempfile::tempdir().expect("a folder");

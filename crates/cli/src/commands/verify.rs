@@ -4,7 +4,7 @@
 //! opens, but not with that   Db::verify, without it
 //! does not open              verify_files: each file by itself
 //! ```
-//! Invariant: damage that stops one way of checking is reported, and does not end the report.
+//! Invariant: damage that stops one kind of check is reported, and other checks go on.
 
 use std::io::Write;
 
@@ -54,13 +54,13 @@ fn as_json(Checked { report, opens }: &Checked) -> serde_json::Value {
     })
 }
 
-/// What a store holds, in a line.
+/// Summarizes the contents of a store in one line.
 fn holds(report: &VerifyReport) -> String {
     let (tables, entries) = (counted(report.tables, "table"), whole(report.entries));
     format!("{tables}, {entries} entries, {}; {}", bytes(report.bytes), logs(&report.logs))
 }
 
-/// What logs hold.
+/// Summarizes the logs.
 pub(crate) fn logs(counts: &LogCounts) -> String {
     let files = counted(counts.files, "log");
     if counts.files == 0 {
@@ -73,14 +73,14 @@ pub(crate) fn logs(counts: &LogCounts) -> String {
     )
 }
 
-/// What was checked, and whether the store opens.
+/// The result of the checks, and whether the store opens.
 struct Checked {
     report: VerifyReport,
     opens: bool,
 }
 
-/// Checks with a guard, so that its answers are checked as well. If damage prevents the guard or
-/// the opening, all files are checked without, so that the report does not end at the first damage.
+/// Checks with a guard, so that its answers are checked, too. If damage prevents the guard or the
+/// opening, checks all files without, so that the report does not end at the first damage.
 fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
     let mut bar = CallBar::new("verifying");
     let mut by = |guard: Option<GuardKind>| {

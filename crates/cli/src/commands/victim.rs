@@ -1,4 +1,4 @@
-//! `victim`: the process that `stress --kills` starts, and kills; or one that reads along.
+//! `victim`: the process that `stress --kills` starts and kills, or a follower process.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -24,7 +24,7 @@ pub(crate) struct VictimArgs {
     along: Option<String>,
 }
 
-/// Runs the process that is to be killed.
+/// Runs the process.
 pub(crate) fn run(arguments: &VictimArgs) -> Outcome {
     let VictimArgs { folder, seed, session, lie, along } = arguments;
     if let Some(role) = along {
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &VictimArgs) -> Outcome {
         return Ok(Status::Fine);
     }
     let plan = VictimPlan { folder: folder.clone(), seed: *seed, session: *session, lie: *lie };
-    // A handle of its own on the pipe: standard output is locked for one thread.
+    // Standard output is locked for one thread, so the pipe gets a separate handle.
     let pipe = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     run_victim(&plan, pipe)?;
     Ok(Status::Fine)

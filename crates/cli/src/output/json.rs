@@ -1,4 +1,4 @@
-//! Reports as JSON, or as text.
+//! Prints reports as JSON or as text.
 
 use std::io::Write;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::process::failure::Failure;
 
-/// One object, or an array of several.
+/// Prints one object, or an array of several.
 pub(crate) fn print_json<T: Serialize>(out: &mut dyn Write, reports: &[T]) -> Result<(), Failure> {
     match reports {
         [report] => serde_json::to_writer(&mut *out, report)?,
@@ -16,7 +16,7 @@ pub(crate) fn print_json<T: Serialize>(out: &mut dyn Write, reports: &[T]) -> Re
     Ok(())
 }
 
-/// An array, of one object too.
+/// Prints an array, even of one object.
 pub(crate) fn print_json_array<T: Serialize>(
     out: &mut dyn Write,
     reports: &[T],
@@ -26,7 +26,7 @@ pub(crate) fn print_json_array<T: Serialize>(
     Ok(())
 }
 
-/// As an array, or as the text that is made of them.
+/// Prints reports as a JSON array, or as text.
 pub(crate) fn print_reports<T: Serialize>(
     out: &mut dyn Write,
     json: bool,

@@ -1,21 +1,20 @@
-//! Keys and values in JSON: as they are where they are text, so that `jq -r .value` prints what
-//! `get` prints.
+//! Keys and values in JSON. Text stays text, so that `jq -r .value` prints what `get` prints.
 //! ```text
 //! UTF-8         "caf\u00e9\t"            JSON's own escapes, no others
 //! other bytes   {"hex":"636166e909"}
 //! with --hex    "636166e909"             what was asked for
 //! ```
-//! Invariant: without `--hex` no two byte strings look the same.
+//! Invariant: without `--hex`, different byte strings look different.
 
 use serde_json::Value;
 use trommel_lab::to_hex;
 
-/// A key or a value as JSON.
+/// Returns a key or a value as JSON.
 pub(crate) fn json_bytes(bytes: &[u8], hex: bool) -> Value {
     if hex { to_hex(bytes).into() } else { trommel_lab::json_bytes(bytes) }
 }
 
-/// The first bytes of a value, at most so many: of text whole letters.
+/// Returns at most `len_max` leading bytes of a value; text is cut between characters.
 pub(crate) fn beginning(bytes: &[u8], len_max: usize) -> &[u8] {
     let len = len_max.min(bytes.len());
     let Ok(text) = std::str::from_utf8(bytes) else { return &bytes[..len] };

@@ -3,13 +3,13 @@
 //! text   caf\xe9\t      printable UTF-8 as it is, other bytes escaped; a backslash is doubled
 //! hex    636166e909
 //! ```
-//! Invariant: what is printed is one line without tabs, so that columns stay columns.
+//! Invariant: printed text is one line without tabs, so columns stay aligned.
 
 use trommel_lab::{escaped, from_hex, to_hex};
 
 use crate::process::failure::Failure;
 
-/// Reads a key or a value from the command line.
+/// Parses a key or a value from the command line.
 pub(crate) fn read(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
     if !hex {
         return Ok(text.as_bytes().to_vec());
@@ -18,7 +18,7 @@ pub(crate) fn read(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
         .ok_or_else(|| Failure::Usage(format!("'{text}' is not hexadecimal: pairs of 0-9, a-f")))
 }
 
-/// A key or a value as it is printed.
+/// Formats a key or a value for printing.
 pub(crate) fn show(bytes: &[u8], hex: bool) -> String {
     if hex { to_hex(bytes) } else { escaped(bytes) }
 }

@@ -1,11 +1,11 @@
-//! Partitions of the last level, and a merge that goes from one to the next, for `inspect` and
+//! Partitions of the last level, and a merge that proceeds from one to the next, for `inspect` and
 //! `stats`.
 //! ```text
 //! partitions 12, 21.3 MiB on average; trimmed tables 3
 //! parts      12, 33.5 KiB on average: bases 24.1 KiB, 20,480 keys; overlays 9.4 KiB, 3,012 entries
-//!            a merge of 5 runs is done up to drum
+//!            a merge of runs of higher levels (5) is done up to drum
 //! ```
-//! Invariant: a tree with one partition and no such merge appears in JSON alone.
+//! Invariant: text leaves out a single partition and an absent merge; JSON has both.
 
 use serde_json::{Value, json};
 use trommel::stats::{PartitionStats, Stats};
@@ -13,7 +13,7 @@ use trommel::stats::{PartitionStats, Stats};
 use crate::output::keytext::show;
 use crate::output::table::{bytes, whole};
 
-/// The partitions, in key order. Keys are hexadecimal: they need not be text.
+/// Returns the partitions in key order. Keys are hexadecimal, since they need not be text.
 pub(crate) fn partitions_json(stats: &Stats) -> Value {
     let partition = |partition: &PartitionStats| {
         json!({
@@ -35,7 +35,7 @@ pub(crate) fn partitions_json(stats: &Stats) -> Value {
     })
 }
 
-/// The means over the parts of a global filter. None: there is no such filter.
+/// Formats the means over the parts of a global filter. None: there is no such filter.
 fn part_line(stats: &Stats) -> Option<String> {
     let parts = &stats.partitions;
     let mean = |of: &dyn Fn(&PartitionStats) -> u64| {
@@ -56,7 +56,7 @@ fn part_line(stats: &Stats) -> Option<String> {
     })
 }
 
-/// Lines of text.
+/// Returns the lines of text.
 pub(crate) fn partition_lines(stats: &Stats) -> Vec<String> {
     let mut lines = Vec::new();
     let count = stats.partitions.len() as u64;

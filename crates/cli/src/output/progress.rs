@@ -1,4 +1,4 @@
-//! Progress of long work, on standard error, if that is a terminal.
+//! Shows the progress of long work on standard error, if that is a terminal.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use trommel::sorting::{SortProgress, SortStage};
 use trommel_lab::Progress;
 
-/// A bar for each stage of a measurement. Draws nothing if standard error is no terminal.
+/// A bar for each stage of a measurement. It draws nothing if standard error is no terminal.
 #[derive(Default)]
 pub(crate) struct StageBar {
     bar: Option<ProgressBar>,
@@ -37,7 +37,7 @@ impl Progress for StageBar {
 }
 
 impl StageBar {
-    /// A bar that also shows steps per second. A stage of 0 steps has no known end.
+    /// Returns a bar that also shows steps per second. A stage of 0 steps has no known end.
     pub(crate) fn rated() -> Self {
         StageBar { rated: true, bar: None }
     }
@@ -55,8 +55,8 @@ impl Drop for StageBar {
     }
 }
 
-/// A bar over the bytes of a file, short enough for 80 columns. If the size is unknown, it is a
-/// count of bytes.
+/// Returns a bar over the bytes of a file, which fits into 80 columns. If the size is unknown, it
+/// only counts bytes.
 pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
     let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
     bar.with_style(style(byte_template(total)))
@@ -69,25 +69,26 @@ fn byte_template(total: Option<u64>) -> &'static str {
     }
 }
 
-/// A count of bytes that merges have written: their total is unknown.
+/// Returns a counter of bytes that merges have written, whose total is unknown.
 pub(crate) fn merge_bar() -> ProgressBar {
     ProgressBar::new_spinner()
         .with_style(style("merging {bytes}  {bytes_per_sec}  {msg}  {elapsed}"))
 }
 
-/// A count of entries that were read: their number is unknown.
+/// Returns a counter of entries read, whose total is unknown.
 pub(crate) fn scan_bar() -> ProgressBar {
     ProgressBar::new_spinner().with_style(style("{human_pos} entries  {per_sec}  {elapsed}"))
 }
 
 const COUNT_TEMPLATE: &str = "{msg} [{bar:30}] {human_pos} of {human_len}  {per_sec}  {eta} left";
 
-/// A count of entries on their way, of about so many.
+/// Returns a bar over about `total` entries.
 pub(crate) fn count_bar(doing: &'static str, total: u64) -> ProgressBar {
     ProgressBar::new(total).with_style(style(COUNT_TEMPLATE)).with_message(doing)
 }
 
-/// Shows how far a sort has come that takes its entries from what the bar is over. Never stops it.
+/// Returns a listener that shows the progress of a sort whose input is under `bar`. It never stops
+/// the sort.
 pub(crate) fn show_sorting(bar: &ProgressBar) -> impl FnMut(SortProgress) -> ControlFlow<()> {
     let (input_bytes, mut shown) = (bar.length(), SortStage::Reading);
     move |SortProgress { stage, done, total, .. }| {
@@ -113,7 +114,7 @@ pub(crate) fn show_sorting(bar: &ProgressBar) -> impl FnMut(SortProgress) -> Con
     }
 }
 
-/// A bar over the steps of a call of the store, as the call tells them.
+/// A bar over the steps of a call of the store.
 pub(crate) struct CallBar {
     bar: ProgressBar,
 }
@@ -124,7 +125,7 @@ impl CallBar {
         CallBar { bar: ProgressBar::new(0).with_style(style(template)).with_message(doing) }
     }
 
-    /// Hears the call, and never stops it.
+    /// Returns a listener of the call, which never stops it.
     pub(crate) fn hear(&mut self) -> impl FnMut(trommel::tools::Progress) -> ControlFlow<()> {
         |progress| {
             self.bar.set_length(progress.total);
@@ -140,10 +141,10 @@ impl Drop for CallBar {
     }
 }
 
-/// So long a user waits without a word.
+/// How long a user waits before a message is shown.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Does work that may take long: then a terminal shows what is being done.
+/// Does work that may take long. After a while, a terminal shows what is being done.
 pub(crate) fn patiently<T>(doing: &'static str, work: impl FnOnce() -> T) -> T {
     if !std::io::stderr().is_terminal() {
         return work();
@@ -156,7 +157,7 @@ pub(crate) fn patiently<T>(doing: &'static str, work: impl FnOnce() -> T) -> T {
                     ProgressBar::new_spinner().with_style(style("{spinner} {msg}  {elapsed}"));
                 bar.set_message(doing);
                 bar.enable_steady_tick(Duration::from_millis(100));
-                // It ends with the work, which sends nothing.
+                // Returns an error when the work has ended, which sends nothing.
                 let _ = ended.recv();
                 bar.finish_and_clear();
             }

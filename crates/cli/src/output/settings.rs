@@ -1,12 +1,12 @@
-//! What was set of each store that was measured, in one line.
+//! The settings of each measured store in one line.
 //! ```text
 //! 4 KiB, no compression, direct
 //! 4 KiB, lz4, direct              -->   4 KiB, no compression | lz4, direct
 //! ```
-//! Invariant: whatever was set in a measurement is told.
+//! Invariant: every setting of a measurement is shown.
 
-/// A line for each store: its name, and its settings in all measurements. Requires: each of these
-/// has one report of each store, in the same order.
+/// Returns a line for each store: its name, and its settings in all measurements. Requires: each
+/// measurement has one report of each store, in the same order.
 pub(crate) fn settings_lines(stores: usize, reports: &[(String, &str)]) -> String {
     let line = |store: usize| {
         let own = || reports.iter().skip(store).step_by(stores);
@@ -16,7 +16,7 @@ pub(crate) fn settings_lines(stores: usize, reports: &[(String, &str)]) -> Strin
     (0..stores).filter_map(line).collect()
 }
 
-/// The parts of texts, those that differ beside each other.
+/// Merges the parts of texts; parts that differ are shown side by side.
 fn told_once<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     let mut told: Vec<Vec<&str>> = Vec::new();
     for text in texts {

@@ -1,14 +1,14 @@
-//! Words as a shell reads them, for commands that messages name.
+//! Quotes words for a shell, for commands in messages.
 
 use std::path::Path;
 
-/// A path as a shell reads it: one word, and no option.
+/// Returns a path as a shell word that is no option.
 pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     quoted(if text.starts_with('-') { format!("./{text}") } else { text })
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell, if necessary.
 pub(crate) fn quoted(word: String) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%=".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! The tree as a picture in a file of its own (SVG).
+//! Draws the tree as a picture in its own file (SVG).
 //! ```text
 //! rocksdb: grf, 12.01 bits per key
 //! level 0    [998,999) [997,998) [996,997)      boxes: runs, newest first; width: root of entries
@@ -8,8 +8,8 @@
 //! parts      [ o ][ oo ][ o ][ oo ][ o ]        in key order: overlay on base, by their shares
 //!            [ b ][ bb ][ b ][ bb ][ b ]
 //! ```
-//! Invariants: the widest row fills the picture. A box shows its numbers when it is pointed at. The
-//! file needs nothing outside itself.
+//! Invariants: the widest row fills the picture. A box shows its numbers when the pointer is on it.
+//! The file is self-contained.
 
 use std::fmt::Write as _;
 
@@ -24,30 +24,30 @@ use crate::output::tree_picture::{level_text, policy_text, span};
 
 const WIDTH: f64 = 680.0;
 const MARGIN: f64 = 12.0;
-/// Large enough to be read where the picture is shrunk to a narrow window.
+/// Large enough to be readable when the picture is shrunk to a narrow window.
 const TEXT: f64 = 13.0;
 const TITLE_TEXT: f64 = 15.0;
-/// Between boxes.
+/// The space between boxes.
 const GAP: f64 = 3.0;
-/// Of the narrowest box.
+/// The least width of a box.
 const BOX_LEAST: f64 = 3.0;
 const BOX_HEIGHT: f64 = 68.0;
 const HEADING: f64 = 24.0;
 const ROW: f64 = HEADING + BOX_HEIGHT + 18.0;
 const TITLE: f64 = 64.0;
-/// More parts than these are drawn several in a box.
+/// The most boxes of parts; with more parts, a box stands for several.
 const PART_BOXES_MAX: usize = 100;
 const BASE: &str = "base";
 const OVERLAY: &str = "overlay";
 
 /// A box of a row.
 struct SvgBox {
-    /// Its width is the root of this.
+    /// The square root of this determines the width.
     weight: u64,
     label: String,
-    /// Under the label, where there is room.
+    /// The text below the label, if there is room.
     detail: String,
-    /// When it is pointed at.
+    /// The text shown when the pointer is on the box.
     told: String,
     /// The class of its colour.
     class: &'static str,
@@ -61,7 +61,7 @@ struct Row {
     shapes: Vec<SvgBox>,
 }
 
-/// The picture of a store.
+/// Draws the picture of a store.
 pub(crate) fn picture(stats: &Stats) -> String {
     let mut rows: Vec<Row> = stats
         .levels
@@ -83,7 +83,7 @@ pub(crate) fn picture(stats: &Stats) -> String {
     write_text(&mut out, (MARGIN, 26.0), TITLE_TEXT, &title);
     let legend = "runs, newest first, with the flushes that they hold; width: the root of entries";
     write_text(&mut out, (MARGIN, 47.0), TEXT, legend);
-    // Runs can be compared with runs.
+    // All runs have the same scale, so that they are comparable.
     let (runs, guard) = rows.split_at(stats.levels.len());
     let of_guard = guard.iter().map(|row| scale(std::slice::from_ref(row)));
     let scales = std::iter::repeat_n(scale(runs), runs.len()).chain(of_guard);
@@ -125,7 +125,8 @@ fn guard_row(stats: &Stats) -> Row {
     Row { heading: format!("guard {}: {memory}; width: the root of bytes", guard.kind), shapes }
 }
 
-/// The parts of a global filter, each with the base of its own. None: there are not several.
+/// Returns the row of a global filter's parts, each over its base. None: there are not several
+/// parts.
 fn parts_row(stats: &Stats) -> Option<Row> {
     let parts = &stats.partitions;
     let has_several = parts.len() > 1 && parts.iter().any(|part| part.filter_bytes > 0);
@@ -141,7 +142,7 @@ fn parts_row(stats: &Stats) -> Option<Row> {
     })
 }
 
-/// Neighbouring parts, the first of which has this number.
+/// Returns the box of neighbouring parts, from number `first` on.
 fn parts_shape(parts: &[PartitionStats], first: usize) -> SvgBox {
     let sum = |of: &dyn Fn(&PartitionStats) -> u64| parts.iter().map(of).sum::<u64>();
     let (all, base) = (sum(&|part| part.filter_bytes), sum(&|part| part.base_bytes));
@@ -160,7 +161,7 @@ fn parts_shape(parts: &[PartitionStats], first: usize) -> SvgBox {
     SvgBox { weight: all, label, detail: bytes(all), told, class: BASE, overlay }
 }
 
-/// The factor of the root of a weight that lets the widest row fill the picture.
+/// Returns the factor of widths with which the widest row fills the picture.
 fn scale(rows: &[Row]) -> f64 {
     let fits = rows.iter().filter(|row| !row.shapes.is_empty()).map(|row| {
         let roots: f64 = row.shapes.iter().map(|shape| (shape.weight as f64).sqrt()).sum();
@@ -214,7 +215,7 @@ fn write_box(out: &mut String, shape: &SvgBox, (left, top): (f64, f64), width: f
     out.push_str("</g>\n");
 }
 
-/// Why writing into a string does not fail.
+/// Why writing into a string cannot fail.
 const TAKES_ALL: &str = "a string takes everything";
 
 fn write_start(out: &mut String, height: f64) {
@@ -228,7 +229,7 @@ fn write_start(out: &mut String, height: f64) {
     .expect(TAKES_ALL);
 }
 
-/// The colours of both modes.
+/// Returns the style sheet with the colours of both modes.
 fn style() -> String {
     let named = [
         ("text", "fill", palette::INK),

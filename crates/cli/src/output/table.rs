@@ -1,15 +1,16 @@
-//! Tables of text with aligned columns, and numbers as people read them.
+//! Tables of text with aligned columns, and numbers for readers.
 
 pub(crate) use trommel_lab::experiment::whole;
 
-/// Rows of cells; the first row is the heading. The first columns are flush left, the others right.
+/// Rows of cells; the first row is the heading. The first `left_columns` columns are aligned left,
+/// the others right.
 pub(crate) struct TextTable {
     left_columns: usize,
     rows: Vec<Vec<String>>,
 }
 
 impl TextTable {
-    /// A table with a heading; so many columns hold words.
+    /// Creates a table with a heading; the first `left_columns` columns hold words.
     pub(crate) fn new(left_columns: usize, heading: &[&str]) -> Self {
         let heading = heading.iter().map(|cell| cell.to_string()).collect();
         TextTable { left_columns, rows: vec![heading] }
@@ -20,7 +21,7 @@ impl TextTable {
         self.rows.push(cells);
     }
 
-    /// The lines, each indented by two spaces; a line under the heading.
+    /// Returns the lines, indented by two spaces, with a rule under the heading.
     pub(crate) fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
@@ -39,7 +40,7 @@ impl TextTable {
         text
     }
 
-    /// The lines without the heading.
+    /// Returns the lines without the heading.
     pub(crate) fn render_body(&self) -> String {
         self.render().lines().skip(2).map(|line| format!("{line}\n")).collect()
     }
@@ -58,13 +59,13 @@ impl TextTable {
     }
 }
 
-/// How many there are of something, as in "1 key", "2 keys".
+/// Formats a number with its noun, as in "1 key", "2 keys".
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", whole(count))
 }
 
-/// Bytes in the unit that fits.
+/// Formats bytes in a fitting unit.
 pub(crate) fn bytes(count: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let fitting = units.into_iter().find(|(shift, _)| count >> shift > 0);
@@ -73,7 +74,7 @@ pub(crate) fn bytes(count: u64) -> String {
     })
 }
 
-/// Nanoseconds in the unit that fits.
+/// Formats nanoseconds in a fitting unit.
 pub(crate) fn nanoseconds(count: f64) -> String {
     match count {
         count if count < 1e3 => format!("{count:.0} ns"),

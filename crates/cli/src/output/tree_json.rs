@@ -1,17 +1,17 @@
-//! The tree and its guard as JSON, as `inspect`, `stats` and `demo` print them.
+//! The tree and its guard as JSON, for `inspect`, `stats` and `demo`.
 //! ```text
 //! Stats --> policy, levels, guard
 //! ```
-//! Invariant: the field names are an interface, and stay.
+//! Invariant: field names are an interface, and never change.
 
 use serde_json::{Value, json};
 use trommel::Policy;
 use trommel::stats::{Metric, MetricValue, Stats};
 
-/// When runs merge, as JSON.
+/// Returns the merge policy as JSON.
 pub(crate) fn policy_json(stats: &Stats) -> Value {
     let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = &stats.policy;
-    // No limit is no number.
+    // An absent limit is null.
     let limit = |runs: u32| (runs < u32::MAX).then_some(runs);
     json!({
         "name": stats.policy.name(),
@@ -22,7 +22,7 @@ pub(crate) fn policy_json(stats: &Stats) -> Value {
     })
 }
 
-/// The levels as JSON, newest first.
+/// Returns the levels as JSON, newest first.
 pub(crate) fn levels_json(stats: &Stats) -> Value {
     let levels = stats.levels.iter().map(|level| {
         let runs = level.runs.iter().map(|run| {
@@ -42,8 +42,8 @@ pub(crate) fn levels_json(stats: &Stats) -> Value {
     levels.collect()
 }
 
-/// Every number of a store by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`. Numbers
-/// of queries lie below the kind of query, others that have a label are a list.
+/// Returns every number of a store by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`.
+/// Numbers of queries are below the kind of query; other labelled numbers form a list.
 pub(crate) fn metrics_json(stats: &Stats) -> Value {
     let mut all = json!({});
     for Metric { name, label, value, .. } in stats.metrics() {
@@ -66,14 +66,14 @@ pub(crate) fn metrics_json(stats: &Stats) -> Value {
     all
 }
 
-/// Puts the fields of one object into another.
+/// Adds the fields of one object to another.
 pub(crate) fn extend(object: &mut Value, fields: Value) {
     if let (Value::Object(object), Value::Object(fields)) = (object, fields) {
         object.extend(fields);
     }
 }
 
-/// The guard as JSON.
+/// Returns the guard as JSON.
 pub(crate) fn guard_json(stats: &Stats) -> Value {
     let guard = &stats.guard;
     let mut all = metrics_json(stats)["guard"].take();

@@ -1,4 +1,4 @@
-//! The tree as a picture, in lines of text.
+//! Draws the tree in lines of text.
 //! ```text
 //! level 0    9 runs (at most 9), 9 of 10 units; lz4 2.1 to 1
 //!   [998, 999)  ####                  413 keys   26.1 KiB
@@ -7,8 +7,7 @@
 //! guard grf: 605.4 KiB, 12.01 bits per key (base 499.1 KiB, overlay 106.3 KiB)
 //!            one question for all runs
 //! ```
-//! Invariants: a bar's length grows with the logarithm of its run's bytes; lines fit into 80
-//! columns.
+//! Invariants: the length of a bar is logarithmic in its run's bytes. Lines fit into 80 columns.
 
 use std::fmt::Write as _;
 
@@ -18,7 +17,8 @@ use trommel::{GuardKind, Policy};
 use crate::output::partitions::partition_lines;
 use crate::output::table::{bytes, counted, whole};
 
-/// How many tables have how many sub-filters, cold ones first: `3 of 0, 120 of 1, 80 of 2`.
+/// Formats how many tables have how many sub-filters, cold tables first: `3 of 0, 120 of 1, 80 of
+/// 2`.
 pub(crate) fn tables_by_sub_filters(elastic: &ElasticStats) -> String {
     let queues =
         elastic.tables_by_sub_filters.iter().enumerate().filter(|(_, tables)| **tables > 0);
@@ -29,7 +29,7 @@ pub(crate) fn tables_by_sub_filters(elastic: &ElasticStats) -> String {
 
 const BAR_COLUMNS: usize = 32;
 
-/// The tree as lines of text.
+/// Draws the tree as lines of text.
 pub(crate) fn picture(stats: &Stats) -> String {
     let runs = || stats.levels.iter().flat_map(|level| &level.runs);
     let mut text = String::new();
@@ -60,7 +60,7 @@ pub(crate) fn picture(stats: &Stats) -> String {
     text
 }
 
-/// How wide the columns are, and what the longest bar stands for.
+/// The widths of the columns, and the bytes of the longest bar.
 struct PictureColumns {
     span: usize,
     keys: usize,
@@ -72,29 +72,29 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(text, "{arguments}").expect("a string takes everything");
 }
 
-/// A span as it is written.
+/// Formats a span.
 pub(crate) fn span(run: &RunStats) -> String {
     format!("[{}, {})", run.span.0, run.span.1)
 }
 
-/// A policy in a few words. A store may be opened with another one at any time: this is the one it
-/// was opened with.
+/// Formats a policy in a few words. It is the policy with which the store was opened; each opening
+/// may use another.
 pub(crate) fn policy_text(policy: &Policy) -> String {
     let delayed =
         if policy.delay_merges { ", delayed where entries replace each other" } else { "" };
     format!("{}{delayed}", policy.name())
 }
 
-/// What a level has, and may have.
+/// Formats the runs of a level, and their limits.
 pub(crate) fn level_text(level: &LevelStats, is_last: bool) -> String {
     let runs = counted(level.runs.len() as u64, "run");
-    // The oldest run's span begins at 0 by definition, and says nothing of its size.
+    // The oldest run's span begins at 0 by definition, so it says nothing about the run's size.
     let units = format!(", {} of {} units", level.units(), level.size_ratio);
     let units = if is_last { String::new() } else { units };
     format!("{runs} (at most {}){units}", level.runs_max)
 }
 
-/// How merges pack what they write into a level, and what came of it.
+/// Formats how merges compress a level, and the resulting ratio.
 fn packed_text(level: &LevelStats) -> String {
     let Some(ratio) = level.packed_ratio() else { return String::new() };
     let dictionaries = level.runs.iter().map(|run| run.dictionary_bytes).sum::<u64>();
@@ -129,7 +129,7 @@ fn draw_level(text: &mut String, level: &LevelStats, is_last: bool, columns: &Pi
     }
 }
 
-/// A bar in eighths of a column, from one kibibyte up. The most bytes have all columns.
+/// Draws a bar in eighths of a column, from one kibibyte up. `bytes_most` fills all columns.
 pub(crate) fn bar(bytes: u64, bytes_most: u64, columns: usize) -> String {
     const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let size = |bytes: u64| (bytes as f64 / 1024.0 + 1.0).log2();
@@ -175,7 +175,7 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
             let asked = if kind.knows_ranges() { "" } else { "; ranges search every run" };
             line(text, format_args!("           one question for all runs{asked}"));
         }
-        // One of the global filters.
+        // All global filters.
         _ => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));
             line(

@@ -7,7 +7,7 @@ use trommel_lab::LabError;
 
 use crate::process::message;
 
-/// How a command ends if nothing goes wrong.
+/// The outcome of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// Exit status 0.
@@ -16,7 +16,7 @@ pub(crate) enum Status {
     No,
 }
 
-/// How a command ends.
+/// The end of a command.
 pub(crate) type Outcome = Result<Status, Failure>;
 
 /// Why a command stopped.
@@ -24,18 +24,18 @@ pub(crate) type Outcome = Result<Status, Failure>;
 pub(crate) enum Failure {
     /// Wrong arguments.
     Usage(String),
-    /// Corrupt data that no store holds, or an I/O error.
+    /// Corrupt data outside a store, or an I/O error.
     Data(String),
-    /// A store's data are corrupt.
+    /// Corrupt data of a store.
     Damage(String),
     /// Another process has the store open.
     InUse(String),
-    /// The reader of the output is gone: no message.
+    /// The reader of the output is gone; no message is printed.
     OutputClosed,
 }
 
 impl Failure {
-    /// A store's error in these words.
+    /// Returns the failure of a store's error, with this message.
     pub(crate) fn of_store(error: &trommel::Error, message: String) -> Self {
         match error {
             trommel::Error::Locked { .. } => Failure::InUse(message),
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// Prints the message on standard error, and the hint if there is one; returns the exit status.
+    /// Prints the message and the hint, if any, on standard error. Returns the exit status.
     pub(crate) fn tell(self, hint: impl FnOnce(&Failure) -> Option<String>) -> ExitCode {
         let hint = hint(&self);
         let (kind, status, message) = match self {

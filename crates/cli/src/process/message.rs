@@ -1,10 +1,10 @@
-//! Messages on standard error: text, or with `--json` one JSON object in a line.
+//! Messages on standard error: text, or with `--json` one JSON object per line.
 //! ```text
 //! trommel: words: there is no store here
 //! {"error":{"kind":"data","message":"words: there is no store here","status":3}}
 //! ```
-//! Invariant: with `--json` standard error has no line of another form, but for progress of long
-//! measurements and what other programs print there.
+//! Invariant: with `--json`, standard error has only such lines, except for the progress of long
+//! measurements and the output of other programs.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 static AS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// From now on messages are JSON.
+/// Switches all further messages to JSON.
 pub(crate) fn speak_json() {
     AS_JSON.store(true, Ordering::Relaxed);
 }
 
-/// Tells what went wrong and what to do about it, before the process ends with this status.
+/// Prints what went wrong and what to do about it, before the process ends with this status.
 pub(crate) fn error(kind: &str, status: u8, message: &str, hint: Option<&str>) {
     let mut error = json!({ "kind": kind, "status": status, "message": message });
     if let Some(hint) = hint {
@@ -28,12 +28,12 @@ pub(crate) fn error(kind: &str, status: u8, message: &str, hint: Option<&str>) {
     tell(&json!({ "error": error }), lines);
 }
 
-/// Tells what may be unexpected, but ends nothing.
+/// Prints a warning.
 pub(crate) fn warning(message: &str) {
     tell(&json!({ "warning": message }), [message]);
 }
 
-/// Tells the result of a command whose standard output is taken by data.
+/// Prints the result of a command whose standard output is used for data.
 pub(crate) fn result(text: &str, object: &Value) {
     tell(object, [text]);
 }

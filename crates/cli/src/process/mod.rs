@@ -1,5 +1,5 @@
-//! The process: how it ends, what it says then, its temporary folders, the signals that end it, and
-//! the program beside it.
+//! The process: its exit status, its messages, its temporary folders, signals, and the program with
+//! the other engines.
 
 pub(crate) mod failure;
 pub(crate) mod message;

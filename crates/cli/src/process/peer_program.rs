@@ -1,9 +1,9 @@
-//! The program that has the other engines: where it is, and what it answers.
+//! The program that has the other engines: how it is found, and what it answers.
 //! ```text
 //! task as JSON --> trommel-peers --> reports as JSON      other engines need other compilers
 //!                                --> a native stream of entries, of another engine's store
 //! ```
-//! Invariant: its standard error is passed through; an answer that has no reports is an error.
+//! Invariant: its standard error is passed through. An answer without reports is an error.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -16,17 +16,17 @@ use trommel_lab::PeerTask;
 
 use crate::process::failure::Failure;
 
-/// What the program is called.
+/// The name of the program.
 const PROGRAM: &str = "trommel-peers";
-/// So long a program takes to end that has closed its output.
+/// How long a program that has closed its output may take to end.
 const SOON: Duration = Duration::from_secs(1);
 const BUILD: &str = "cargo build --release --manifest-path crates/peers/Cargo.toml";
 
-/// Where the program is.
+/// The path of the program.
 pub(crate) struct PeerProgram(PathBuf);
 
 impl PeerProgram {
-    /// As it was named, beside this one, or in PATH.
+    /// Finds the program: as named, next to this program, or in PATH.
     pub(crate) fn find(named: Option<&Path>) -> Result<PeerProgram, Failure> {
         let missing = |what: String| {
             Failure::Data(format!(
@@ -47,7 +47,7 @@ impl PeerProgram {
             .ok_or_else(|| missing(format!("{PROGRAM}, which has the other engines, is not here")))
     }
 
-    /// Sends a task; returns the reports.
+    /// Sends a task. Returns the reports.
     pub(crate) fn ask<R: DeserializeOwned>(&self, task: &PeerTask) -> Result<Vec<R>, Failure> {
         let told = self.told(&serde_json::to_vec(task)?)?;
         serde_json::from_slice(&told).map_err(|error| {
@@ -55,22 +55,22 @@ impl PeerProgram {
         })
     }
 
-    /// Sends a task; returns the stream of entries that the program writes. Its end tells whether
-    /// all went well.
+    /// Sends a task. Returns the stream of entries that the program writes. Only the program's end
+    /// shows whether it succeeded.
     pub(crate) fn stream(&self, task: &PeerTask) -> Result<(PeerStream, ChildStdout), Failure> {
         let (mut child, written) = self.started(&serde_json::to_vec(task)?)?;
         let output = child.stdout.take().expect("standard output is a pipe");
         Ok((PeerStream { program: self.0.clone(), child, written }, output))
     }
 
-    /// Its standard output for the task.
+    /// Returns its standard output for the task.
     fn told(&self, task: &[u8]) -> Result<Vec<u8>, Failure> {
         let (child, written) = self.started(task)?;
         let ended = child.wait_with_output().map_err(|error| failed(&self.0, &error))?;
         judged(&self.0, ended.status, written).map(|()| ended.stdout)
     }
 
-    /// The program, which was given a task, and whether it took it.
+    /// Starts the program and sends a task. Returns also whether the program accepted the task.
     fn started(&self, task: &[u8]) -> Result<(Child, std::io::Result<()>), Failure> {
         let mut child = Command::new(&self.0)
             .stdin(Stdio::piped())
@@ -83,7 +83,7 @@ impl PeerProgram {
     }
 }
 
-/// A program that writes a stream.
+/// A running program that writes a stream.
 pub(crate) struct PeerStream {
     program: PathBuf,
     child: Child,
@@ -91,14 +91,15 @@ pub(crate) struct PeerStream {
 }
 
 impl PeerStream {
-    /// Waits until it ends; an error if it failed. Requires: its output was read to the end, or is
-    /// closed.
+    /// Waits until the program ends; an error if it failed. Requires: its output was read to the
+    /// end, or is closed.
     pub(crate) fn end(&mut self) -> Result<(), Failure> {
         let status = self.child.wait().map_err(|error| failed(&self.program, &error))?;
         judged(&self.program, status, std::mem::replace(&mut self.written, Ok(())))
     }
 
-    /// An error if it has failed, or is about to: its stream was no good. Nothing if it goes on.
+    /// Returns an error if the program has failed, or does so soon; its stream was malformed. A
+    /// program that keeps running is no error.
     pub(crate) fn end_soon(&mut self) -> Result<(), Failure> {
         let deadline = Instant::now() + SOON;
         while Instant::now() < deadline {
@@ -113,7 +114,7 @@ impl PeerStream {
 
 impl Drop for PeerStream {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The program may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -123,7 +124,7 @@ fn failed(program: &Path, error: &std::io::Error) -> Failure {
     Failure::Data(format!("{}: {error}", program.display()))
 }
 
-/// What its exit status means. A program that ends without reading prints its own reason.
+/// Interprets the exit status. A program that ends without reading prints its own reason.
 fn judged(program: &Path, status: ExitStatus, written: std::io::Result<()>) -> Result<(), Failure> {
     match status.code() {
         Some(0) => written.map_err(|error| failed(program, &error)),
@@ -132,7 +133,7 @@ fn judged(program: &Path, status: ExitStatus, written: std::io::Result<()>) -> R
     }
 }
 
-/// The first of some folders' files of this name.
+/// Returns the first file with this name in some folders.
 fn found_in(folders: impl Iterator<Item = PathBuf>, name: &OsStr) -> Option<PathBuf> {
     let name = Path::new(name).with_extension(std::env::consts::EXE_EXTENSION);
     folders.map(|folder| folder.join(&name)).find(|file| file.is_file())

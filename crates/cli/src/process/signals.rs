@@ -1,15 +1,15 @@
-//! Signals that end a process whose picture is on the terminal, that has temporary folders, or that
-//! says at its end what it leaves behind.
+//! Handles signals for processes that draw on the terminal, have temporary folders, or print last
+//! words.
 //! ```text
 //! SIGTERM, SIGINT, SIGHUP --> a thread: waits until nothing is half drawn, restores the terminal,
 //!                             removes the folders, says what is kept --> the signal's own end
 //! Ctrl-C while the picture is there: a key --> the same
 //! ```
-//! The main thread holds the lock of standard output as long as it runs. So the signal thread has a
-//! handle of its own on the terminal.
-//! Invariants: the process ends as it would have without picture and folders, by the signal (which
-//! shells call 130 or 143). A signal that was ignored when the process began, as `nohup` has it,
-//! stays so.
+//! The main thread holds the lock of standard output as long as it runs. So the signal thread has
+//! its own handle on the terminal.
+//! Invariants: the process still ends by the signal, as it would without picture and folders;
+//! shells report 130 or 143. A signal that was ignored when the process began, as with `nohup`,
+//! stays ignored.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -26,16 +26,16 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::process::failure::Failure;
 use crate::process::{message, temporary};
 
-/// Whether the terminal has a picture. Held while something is drawn.
+/// Whether the terminal shows a picture. The lock is held while something is drawn.
 static HAS_PICTURE: Mutex<bool> = Mutex::new(false);
 
-/// A drawing under way: no signal ends the process before it is done.
+/// A drawing in progress, which signals do not interrupt.
 pub(crate) struct Drawing {
     _held: MutexGuard<'static, bool>,
 }
 
 impl Drawing {
-    /// `leaves_picture`: there is one when this is done.
+    /// Begins a drawing. `leaves_picture`: whether the terminal shows a picture afterwards.
     pub(crate) fn begin(leaves_picture: bool) -> Self {
         let mut held = HAS_PICTURE.lock().unwrap_or_else(PoisonError::into_inner);
         *held = leaves_picture;
@@ -47,11 +47,12 @@ type Words = Box<dyn Fn() -> String + Send>;
 
 static LAST_WORDS: Mutex<Option<Words>> = Mutex::new(None);
 
-/// While it lives, a signal that ends the process first says what the work leaves behind.
+/// While it lives, a signal that ends the process first prints what the work leaves behind.
 pub(crate) struct LastWords(());
 
 impl LastWords {
-    /// `words`: what is kept of the work, as of now. It takes no lock that the work may hold.
+    /// `words` describes what is kept of the work at that time. It must not take a lock that the
+    /// work may hold.
     pub(crate) fn new(words: impl Fn() -> String + Send + 'static) -> Result<Self, Failure> {
         end_by_signal().map_err(|error| Failure::Data(format!("signals: {error}")))?;
         *last_words() = Some(Box::new(words));
@@ -71,7 +72,7 @@ fn last_words() -> MutexGuard<'static, Option<Words>> {
 
 fn say_last_words() {
     if let Some(words) = &*last_words() {
-        // The line has a bar, or ^C.
+        // The current line shows a bar, or ^C.
         if std::io::stderr().is_terminal() {
             let _ = std::io::stderr().write_all(b"\n");
         }
@@ -79,8 +80,8 @@ fn say_last_words() {
     }
 }
 
-/// Installs the handler. From then on a signal that ends the process first restores the terminal
-/// (standard output), if it has a picture, and removes temporary folders.
+/// Installs the handler. A signal that ends the process then first restores the terminal (standard
+/// output), if it shows a picture, and removes temporary folders.
 pub(crate) fn end_by_signal() -> std::io::Result<()> {
     static ONCE: Once = Once::new();
     let mut result = Ok(());
@@ -97,12 +98,11 @@ fn listen() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends the process as if by Ctrl-C in a terminal that has no picture. Requires: nothing is being
-/// drawn.
+/// Ends the process like Ctrl-C on a terminal without a picture. Requires: nothing is being drawn.
 pub(crate) fn interrupt() -> ! {
     say_last_words();
     let removed = temporary::remove_all();
-    // It cannot be handled here: this ends the process.
+    // SIGINT is not handled here, so this ends the process.
     let _ = emulate_default_handler(SIGINT);
     drop(removed);
     std::process::abort();
@@ -117,19 +117,19 @@ fn end(signal: i32, mut terminal: &File) {
     }
     say_last_words();
     let _removed = temporary::remove_all();
-    // Only signals that cannot be handled fail here, and those are none of them.
+    // This fails only for signals that cannot be handled, and these can.
     let _ = emulate_default_handler(signal);
 }
 
-/// The signals that this process was told to ignore when it began, a bit for each. Without /proc
-/// none are known.
+/// Returns the signals that the process ignored when it began, as bits. Without /proc, none are
+/// known.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// The first signal, which has number 1, has the lowest bit.
+/// Whether the mask has the signal. Signal number 1 has the lowest bit.
 fn is_in(mask: u64, signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }

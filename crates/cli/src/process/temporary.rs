@@ -1,11 +1,11 @@
-//! Temporary folders of this process: all of them are made here.
+//! The temporary folders of this process, all of which are created here.
 //! ```text
 //! made --> in the list --> dropped: removed, out of the list
 //! a signal: all in the list are removed, and the list stays locked
 //! ```
 //! Invariants: an existing folder is in the list, unless it was kept. Folders are removed under the
-//! list's lock. After a signal, a command that fails for its removed files waits for that lock, so
-//! the process ends by the signal.
+//! list's lock. After a signal, a command that fails because of removed files waits for that lock,
+//! so the signal ends the process first.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,17 +17,17 @@ use crate::process::signals::end_by_signal;
 
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// How often the removal of a folder is tried into which other threads may still write.
+/// How often the removal of a folder is tried while other threads may still write into it.
 const TRIES: usize = 1000;
 
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder that is removed when the value is dropped, after an error too, and when a signal ends
+/// A folder that is removed when the value is dropped, even after an error, and when a signal ends
 /// the process.
 pub(crate) struct TemporaryFolder {
-    /// None: it is kept.
+    /// None: the folder is kept.
     folder: Option<TempDir>,
     path: PathBuf,
 }
@@ -47,7 +47,7 @@ impl TemporaryFolder {
         &self.path
     }
 
-    /// Leaves the folder where it is, as evidence.
+    /// Keeps the folder, as evidence.
     pub(crate) fn keep(mut self) {
         let _ = self.folder.take().map(TempDir::keep);
     }
@@ -61,12 +61,13 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Removes all folders. While the returned guard lives, no folder is made, and no drop of one ends.
+/// Removes all folders. While the returned guard lives, no folder is created, and drops of folders
+/// block.
 pub(crate) fn remove_all() -> MutexGuard<'static, Vec<PathBuf>> {
     let folders = folders();
     for folder in folders.iter() {
-        // A file that was made in it meanwhile is removed the next time; a folder that cannot be
-        // removed stays.
+        // A file created meanwhile is removed at the next try; a folder that cannot be removed
+        // stays.
         let _ = (0..TRIES).any(|_| std::fs::remove_dir_all(folder).is_ok() || !folder.exists());
     }
     folders

@@ -1,4 +1,4 @@
-//! Watching a tree while it lives: a snapshot, then a picture of it, again and again.
+//! Watches a tree while it changes: takes a snapshot and draws it, again and again.
 
 pub(crate) mod tree_snapshot;
 pub(crate) mod view;

@@ -1,10 +1,10 @@
-//! A snapshot of a tree at one moment, and how fast its counters grew since another.
+//! A snapshot of a tree at one moment, and the rates of its counters since another snapshot.
 //! ```text
 //! Stats, of the process that has the store  --> TreeSnapshot with an owner   everything
 //! TreePeek, of the manifest                 --> TreeSnapshot without one     runs alone
 //! two of them, seconds between them         --> Rates
 //! ```
-//! Invariant: nothing is guessed. What a snapshot cannot see is none, never zero.
+//! Invariant: nothing is guessed. What a snapshot cannot see is None, never zero.
 
 use serde::Serialize;
 use trommel::stats::{QueryStats, Stats, UnderWay};
@@ -15,13 +15,13 @@ use crate::output::keytext::show;
 /// A tree at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct TreeSnapshot {
-    /// Which store.
+    /// The name of the store.
     pub(crate) store: String,
-    /// Newest first.
+    /// The runs, newest first.
     pub(crate) runs: Vec<RunSnapshot>,
-    /// A merge into the last level that goes from partition to partition, half done.
+    /// A partitioned merge into the last level that has done a part of its partitions.
     pub(crate) last_merge: Option<LastMergeSnapshot>,
-    /// None: another process has the store open, or no process.
+    /// None: another process has the store open, or no process has.
     pub(crate) owner: Option<OwnerSnapshot>,
 }
 
@@ -29,25 +29,25 @@ pub(crate) struct TreeSnapshot {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct RunSnapshot {
     pub(crate) level: usize,
-    /// Its flushes, [from, to).
+    /// Its flushes, as a half-open interval.
     pub(crate) span: (u64, u64),
     pub(crate) tables: u64,
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
-    /// Whether an open merge has it. None: the owner alone knows.
+    /// Whether an open merge has claimed it. None: only the owner knows.
     pub(crate) is_merging: Option<bool>,
 }
 
-/// How far the merge into the last level is.
+/// The progress of the merge into the last level.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct LastMergeSnapshot {
-    /// Runs that it merges into the oldest one.
+    /// The runs that it merges into the oldest run.
     pub(crate) runs: u64,
     /// Keys before this one are done.
     pub(crate) done_to: String,
 }
 
-/// What only the process that has the store open knows. Counters count since it was opened.
+/// What only the process with the open store knows. Counters begin at the opening.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct OwnerSnapshot {
     pub(crate) guard: String,
@@ -61,22 +61,22 @@ pub(crate) struct OwnerSnapshot {
     pub(crate) bytes_written: u64,
     pub(crate) flushes: u64,
     pub(crate) merges: u64,
-    /// Merges that are open.
+    /// Open merges.
     pub(crate) merging: u64,
     pub(crate) stalls: u64,
     pub(crate) stall_seconds: f64,
-    /// Probes of filters, of all kinds of queries.
+    /// Filter probes of all kinds of queries.
     pub(crate) probes: u64,
-    /// Runs that were searched needlessly.
+    /// Runs searched in vain.
     pub(crate) needless: u64,
     pub(crate) blocks_read: u64,
-    /// Of these, blocks that were in the cache.
+    /// Blocks among these that were in the cache.
     pub(crate) cache_hits: u64,
-    /// Why the store takes no more writes.
+    /// Why the store refuses writes. None: it accepts them.
     pub(crate) failure: Option<String>,
 }
 
-/// What was counted between two looks, in a second.
+/// Counts per second between two snapshots.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Rates {
     pub(crate) writes: f64,
@@ -84,14 +84,14 @@ pub(crate) struct Rates {
     pub(crate) probes: f64,
     pub(crate) needless: f64,
     pub(crate) blocks_read: f64,
-    /// The share of blocks that were in the cache. None: no block was read.
+    /// The share of blocks found in the cache. None: no block was read.
     pub(crate) cache_hit_share: Option<f64>,
-    /// Of each second, how much writers waited, all together.
+    /// The time that writers were stalled, in total, per second.
     pub(crate) stall_share: f64,
 }
 
 impl TreeSnapshot {
-    /// A store that this process has open.
+    /// Takes a snapshot of a store that this process has open.
     pub(crate) fn of_stats(store: &str, stats: &Stats) -> Self {
         let of_level = |level: &trommel::stats::LevelStats| {
             let at = level.level;
@@ -113,7 +113,7 @@ impl TreeSnapshot {
         }
     }
 
-    /// A store that another process may have open.
+    /// Takes a snapshot of a store that another process may have open.
     pub(crate) fn of_peek(store: &str, peek: &TreePeek) -> Self {
         let run = |run: &trommel::tools::RunPeek| RunSnapshot {
             level: run.level,
@@ -139,13 +139,13 @@ impl TreeSnapshot {
         self.runs.iter().map(|run| run.bytes).sum()
     }
 
-    /// Flushes that are in the tree: the end of the newest run's span.
+    /// Returns the number of flushes in the tree: the end of the newest run's span.
     pub(crate) fn flushes(&self) -> u64 {
         self.runs.first().map_or(0, |run| run.span.1)
     }
 
-    /// How fast counters grew since `before`. None: it is unknown, or the two are of different
-    /// stores.
+    /// Returns the rates of the counters since `before`. None: they are unknown, or the snapshots
+    /// are of different stores.
     pub(crate) fn rates(&self, before: &TreeSnapshot, seconds: f64) -> Option<Rates> {
         let (now, before) = match (&self.owner, &before.owner) {
             (Some(now), Some(then)) if self.store == before.store && seconds > 0.0 => (now, then),

@@ -1,4 +1,4 @@
-//! The view of a living tree: a snapshot, the one before and the time between become a paragraph.
+//! The view of a living tree: draws a snapshot, given the previous one and the time between.
 //! ```text
 //! words     372,113 entries, 23.0 MiB, 3 runs of 900 flushes
 //! writes    103,400/s, 10.6 MiB/s; stalls 2 (0.12 s)
@@ -10,8 +10,8 @@
 //!   [899, 900)  ███▏              413 entries   26.1 KiB
 //! > [898, 899)  ▒▒▒▒              413 entries   26.1 KiB
 //! ```
-//! Invariants: no state, no clock, no terminal: the same snapshots give the same picture. Where
-//! runs do not fit, each level has one line.
+//! Invariants: the view has no state, no clock and no terminal, so the same snapshots give the same
+//! picture. If runs do not fit, each level has one line.
 
 use std::str::FromStr;
 
@@ -24,17 +24,17 @@ use crate::output::table::{bytes, counted, whole};
 use crate::output::tree_picture::bar;
 use crate::watch::tree_snapshot::{OwnerSnapshot, RunSnapshot, TreeSnapshot};
 
-/// Of the words at the left.
+/// The width of the words on the left.
 const HEAD: usize = 10;
 const BAR_MAX: usize = 40;
-/// Less of a bar says nothing.
+/// A shorter bar is meaningless.
 const BAR_MIN: usize = 6;
-/// Narrower pictures do without the number of entries.
+/// Narrower pictures leave out the number of entries.
 const ENTRIES_FROM: usize = 56;
-/// What is not known of a store that another process has.
+/// Shown for what is unknown about another process's store.
 const UNKNOWN: &str = "unknown: another process has the store, or none";
 
-/// The picture of a look, in so many columns and lines. `before` was `seconds` earlier.
+/// Draws a snapshot in `width` columns and `height` lines. `before` was taken `seconds` earlier.
 pub(crate) fn picture(
     before: Option<&TreeSnapshot>,
     now: &TreeSnapshot,
@@ -55,7 +55,7 @@ fn headed(head: &str, text: String) -> Line<'static> {
     Line::from(vec![Span::from(format!("{head:<HEAD$}")).bold(), Span::from(text)])
 }
 
-/// What is not drawn but told.
+/// Returns the lines of text above the levels.
 fn heading(before: Option<&TreeSnapshot>, now: &TreeSnapshot, seconds: f64) -> Vec<Line<'static>> {
     let name = now.store.rsplit(['/', '\\']).next().unwrap_or_default();
     let (runs, flushes) = (now.runs.len() as u64, now.flushes());
@@ -135,7 +135,7 @@ fn guard_text(owner: &OwnerSnapshot) -> String {
     }
 }
 
-/// The levels: a line for each run if there is room, else one for each level.
+/// Draws the levels: a line for each run if there is room, otherwise one for each level.
 fn tree(now: &TreeSnapshot, width: usize, height: usize) -> Vec<Line<'static>> {
     if now.runs.is_empty() {
         return vec![Line::from("nothing on disk yet")];
@@ -161,7 +161,7 @@ fn tree(now: &TreeSnapshot, width: usize, height: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// How wide columns are, and what the longest bar stands for.
+/// The widths of the columns, and the bytes of the longest bar.
 struct ViewColumns {
     span: usize,
     bar: usize,
@@ -194,7 +194,7 @@ fn span_text(run: &RunSnapshot) -> String {
     format!("[{}, {})", run.span.0, run.span.1)
 }
 
-/// The level's colour, which can be read on dark and on light terminals.
+/// Returns the level's colour, which is readable on dark and on light terminals.
 fn style(run: &RunSnapshot) -> Style {
     let colour = palette::TERMINAL[run.level % palette::TERMINAL.len()];
     Style::new().fg(Color::from_str(colour).unwrap_or_default())
@@ -221,7 +221,7 @@ fn run_line(run: &RunSnapshot, columns: &ViewColumns) -> Line<'static> {
     Line::from(parts)
 }
 
-/// As many of the level's runs as fit, newest first.
+/// Returns a level's line with as many of its runs as fit, newest first.
 fn level_line(head: &str, count: &str, runs: &[&RunSnapshot], width: usize) -> Line<'static> {
     let mut line = headed(head, format!("{count:<8}"));
     let mut taken = HEAD + count.len().max(8);

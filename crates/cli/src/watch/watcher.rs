@@ -1,17 +1,17 @@
-//! Watching a tree while it lives: `load --watch`, `compact --watch`, `bench write --watch`,
+//! Watches a tree while it changes: `load --watch`, `compact --watch`, `bench write --watch`,
 //! `bench read --watch`, `inspect --watch`.
 //! ```text
 //! main thread    look, keys, look, keys ...  --> terminal, or a line of JSON for each look
 //! other threads  load, write, merge
 //! ```
-//! One process at a time has a store open. Memtables, open merges, probes and stalls are in its
-//! memory alone, so the process that loads draws. There is no socket, no file of statistics that a
-//! crash leaves behind, no second account of the truth. `inspect --watch` is for all other stores:
-//! it reads the manifest again and again, which needs no lock and changes nothing. It shows the
-//! installed runs; the rest is unknown.
+//! Only one process at a time has a store open. Only its memory has memtables, open merges, probes
+//! and stalls, so the process that loads also draws. This needs no socket, no file of statistics
+//! that a crash leaves behind, and no second source of truth. `inspect --watch` is for all other
+//! stores. It reads the manifest again and again, which needs no lock and changes nothing. It shows
+//! the installed runs; the rest is unknown.
 //!
-//! Invariants: work goes on as it would unwatched, also when the picture is closed. The terminal is
-//! restored, also after a panic and before a signal ends the process.
+//! Invariants: work goes on as if unwatched, even after the picture is closed. The terminal is
+//! restored, even after a panic, and before a signal ends the process.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -33,15 +33,15 @@ use crate::process::signals::{Drawing, end_by_signal, interrupt};
 use crate::watch::tree_snapshot::TreeSnapshot;
 use crate::watch::view::picture;
 
-/// Looks at a tree again and again, and shows it.
+/// Takes and shows snapshots of a tree, again and again.
 pub(crate) struct Watcher<'o> {
     every: Duration,
     begun: Instant,
-    /// The last look, and when it was.
+    /// The last snapshot, and when it was taken.
     last: Option<(Instant, TreeSnapshot)>,
     looks: u64,
     shown: WatchOutput<'o>,
-    /// The first error of showing: reported at the end, so that work goes on.
+    /// The first error of showing; it is reported at the end, so that work goes on.
     failure: Option<Failure>,
 }
 
@@ -53,7 +53,7 @@ enum WatchOutput<'o> {
 }
 
 impl<'o> Watcher<'o> {
-    /// None without `--watch`.
+    /// Creates the watcher. None: `--watch` was not given.
     pub(crate) fn new(
         arguments: WatchArgs,
         json: bool,
@@ -77,7 +77,7 @@ impl<'o> Watcher<'o> {
         Ok(Some(Watcher { every: arguments.every, begun, last, looks: 0, shown, failure }))
     }
 
-    /// Hears keys. True: it is time to look.
+    /// Handles pressed keys. Returns whether a look is due.
     pub(crate) fn is_due(&mut self) -> bool {
         let is_time = self.last.as_ref().is_none_or(|(when, _)| when.elapsed() >= self.every);
         let WatchOutput::Screen(screen) = &mut self.shown else {
@@ -105,17 +105,17 @@ impl<'o> Watcher<'o> {
         }
     }
 
-    /// Nothing is shown any more.
+    /// Whether the picture was closed.
     pub(crate) fn is_closed(&self) -> bool {
         matches!(self.shown, WatchOutput::Nowhere)
     }
 
-    /// How often it has looked.
+    /// Returns the number of looks so far.
     pub(crate) fn looks(&self) -> u64 {
         self.looks
     }
 
-    /// Shows a look.
+    /// Shows a snapshot.
     pub(crate) fn show(&mut self, snapshot: TreeSnapshot) {
         let when = Instant::now();
         let of_this_store = self.last.take().filter(|(_, last)| last.store == snapshot.store);
@@ -157,10 +157,11 @@ impl<'o> Watcher<'o> {
     }
 }
 
-/// The least time between two looks.
+/// The least pause between two looks.
 const NAP: Duration = Duration::from_millis(20);
 
-/// Works in another thread, so that this one can look again and again, even while the store waits.
+/// Runs `work` in another thread, so that this one can call `look` repeatedly, even while the store
+/// waits.
 pub(crate) fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut look: impl FnMut()) -> T {
     std::thread::scope(|scope| {
         let working = scope.spawn(work);
@@ -172,7 +173,7 @@ pub(crate) fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut look: impl Fn
     })
 }
 
-/// Works on a store while a watcher shows it.
+/// Runs `work` on a store while a watcher shows it.
 pub(crate) fn watched(
     mut watcher: Watcher<'_>,
     db: &OpenStore,
@@ -191,7 +192,7 @@ pub(crate) fn watched(
     worked
 }
 
-/// What a key press asks for.
+/// The effect of a pressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyAction {
     Nothing,
@@ -200,11 +201,11 @@ enum KeyAction {
     Interrupt,
 }
 
-/// The terminal. Dropping it restores it.
+/// The terminal. Dropping it restores the terminal.
 struct Screen {
     terminal: DefaultTerminal,
     is_held: bool,
-    /// What was drawn last: the look, the one before, and the seconds between them.
+    /// The last drawing: its snapshot, the previous one, and the seconds between them.
     drawn: Option<(Option<TreeSnapshot>, TreeSnapshot, f64)>,
 }
 
@@ -278,7 +279,7 @@ impl Drop for Screen {
     }
 }
 
-/// Listens to a measurement: a bar, or a watcher of its store.
+/// A listener of a measurement: a bar, or a watcher of its store.
 pub(crate) enum Listener<'o> {
     Bar(StageBar),
     Watcher(Box<Watcher<'o>>),
@@ -297,7 +298,7 @@ impl<'o> Listener<'o> {
         })
     }
 
-    /// Ends listening: restores the terminal, and returns the error.
+    /// Ends listening: restores the terminal, and returns the first error.
     pub(crate) fn end(self) -> Result<(), Failure> {
         match self {
             Listener::Bar(_) => Ok(()),

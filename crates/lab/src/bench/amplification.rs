@@ -1,27 +1,27 @@
-//! Write amplification in theory, for any policy: counted over a number of flushes, and by
+//! Theoretical write amplification of any policy: simulated over a number of flushes, and by
 //! Dostoevsky's formula.
 //! ```text
 //! exact        the odometer of units: each merge of u flushes adds u; no entry replaces another
 //!              (partial merges: `partial_writes`)
 //! dostoevsky   inner levels (T - 1) / (K + 1) each, the last (T - 1) / (Z + 1): a tree for ever
 //! ```
-//! Invariant: nothing here looks at a store; what a store has written is compared with it.
+//! Invariant: the model never looks at a store; a store's writes are compared with it.
 
 use trommel::Policy;
 use trommel::options::{Granularity, LevelRule};
 
 use crate::bench::partial_writes::partial_writes;
 
-/// How often an entry is written into tables, flushes included.
+/// How often an entry is written into tables, the flush included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpectedWrites {
-    /// Counted over the flushes and the merges that they make due.
+    /// Simulated over the flushes and the merges that become due.
     pub exact: f64,
-    /// By the formula, for as many levels as these flushes make.
+    /// By the formula, for the levels that these flushes make.
     pub dostoevsky: f64,
 }
 
-/// For so many flushes of one size. None: there are no flushes.
+/// Computes the writes for `flushes` flushes of equal size. None: there are no flushes.
 pub fn expected_writes(
     policy: &Policy,
     granularity: Granularity,
@@ -49,12 +49,12 @@ fn dostoevsky(policy: &Policy, size_ratio: u32, levels: usize) -> f64 {
     (0..levels).map(of_level).sum()
 }
 
-/// The flushes of each run of each level, the newest run last.
+/// Levels of runs, the newest run last. A run is its number of flushes.
 struct SimulatedTree<'p> {
     policy: &'p Policy,
     size_ratio: u32,
     levels: Vec<Vec<u64>>,
-    /// Flushes written, each as often as it was.
+    /// Flushes written so far; rewriting a flush counts again.
     written: u64,
 }
 
@@ -63,7 +63,7 @@ impl SimulatedTree<'_> {
         self.policy.rule(self.size_ratio, level)
     }
 
-    /// The flushes of a level's unit.
+    /// Returns the flushes in a unit of a level.
     fn unit(&self, level: usize) -> u64 {
         (0..level).map(|above| self.rule(above).ratio).product()
     }
@@ -141,7 +141,7 @@ mod tests {
         names.map(|name| (name, Policy::named(name).expect("a preset")))
     }
 
-    /// Bytes of tables written for each byte flushed, and flushes.
+    /// Returns the bytes of tables written per byte flushed, in a real store.
     fn measured(policy: &Policy, granularity: Granularity, size_ratio: u32, flushes: u64) -> f64 {
         let options = Options::new()
             .granularity(granularity)

@@ -1,12 +1,12 @@
-//! `bench read --by-level`: what gets cost by the level that has their key, and how often each
-//! table is asked.
+//! `bench read --by-level`: the cost of gets by the level of their key, and how often each table is
+//! asked.
 //! ```text
 //! gets of keys in level 0, level 1, ..., none    needless runs, blocks, cache lines of the filter
 //!                                                (Chucky, Figures 11 and 13)
 //! tables, newest level first                     gets that would search them without a filter
 //!                                                (ElasticBF, Figure 2)
 //! ```
-//! Invariant: the runs say where a key is, not the filter. Only counts are taken, no times.
+//! Invariant: the runs, not the filter, say where a key is. Only counts are taken, no times.
 
 use trommel::Db;
 use trommel::research::PinnedTree;
@@ -19,10 +19,10 @@ use crate::keys::rng::random_order;
 use crate::questions::queries::Queries;
 use crate::report::{LevelCost, TableAsks};
 
-/// The most keys that are examined for each one that is used: the newest levels have few.
+/// The most keys examined for each key that is used, since the newest levels have few keys.
 const LOOKED_AT: usize = 20;
 
-/// The cost of gets of stored keys (at most `most` over all levels) and of missing ones.
+/// Returns the cost of gets of stored keys (at most `most` over all levels) and of absent ones.
 pub(crate) fn costs_by_level(
     db: &Db,
     stored: &SortedKeys,
@@ -72,7 +72,7 @@ fn cost(db: &Db, place: String, keys: &[&[u8]]) -> Result<LevelCost> {
     })
 }
 
-/// How often each table is asked by point questions.
+/// Counts how often point queries ask each table.
 pub(crate) fn asks_by_table(tree: &PinnedTree, queries: &Queries) -> Result<Vec<TableAsks>> {
     let levels = tree.table_levels();
     let mut asked = vec![0; levels.len()];

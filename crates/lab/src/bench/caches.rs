@@ -1,15 +1,16 @@
-//! How large the processor's caches are: a filter within them is asked faster than one beyond.
+//! The size of the processor's caches: a filter that fits into them answers faster than a larger
+//! one.
 
 use std::fs;
 
-/// The largest cache that the first core has, in bytes. None: the system does not tell.
+/// Returns the largest cache of the first core, in bytes. None: the system does not report it.
 pub(crate) fn largest_cache() -> Option<u64> {
     let caches = fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
     let sizes = caches.filter_map(|cache| fs::read_to_string(cache.ok()?.path().join("size")).ok());
     sizes.filter_map(|size| bytes(size.trim())).max()
 }
 
-/// A size as the system writes it: `512K`, `32M`.
+/// Parses a size as the system writes it: `512K`, `32M`.
 fn bytes(size: &str) -> Option<u64> {
     let unit = match size.chars().last()? {
         'K' => 1 << 10,

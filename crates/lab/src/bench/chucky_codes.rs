@@ -7,8 +7,8 @@
 //! figure 9    by overflow        bits of a fingerprint, three ways to fill a bucket
 //! figure 12   by levels          bytes of the tables beside the filter
 //! ```
-//! The trees are lazily levelled: T - 1 runs in each level, one in the last. Invariant: nothing
-//! here is measured, and a plan gives the same numbers on every machine.
+//! The trees use lazy leveling: T - 1 runs in each inner level, one in the last. Invariant:
+//! everything is computed and nothing measured, so a plan gives the same numbers on every machine.
 
 use serde::Serialize;
 use trommel_filters::TreePlan;
@@ -16,21 +16,21 @@ use trommel_guards::{Alignment, ChuckyTables, LevelModel};
 
 use crate::error::{LabError, Result};
 
-/// Which trees.
+/// The trees to compute codes for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChuckyCodesPlan {
-    /// T, 2 to 16. (Figure 6 has all of them.)
+    /// T, 2 to 16. Figure 6 covers all of them.
     pub size_ratio: u32,
-    /// L of Figures 6 and 8, 1 to 8; at most 40 runs.
+    /// L, the levels of Figures 6 and 8, 1 to 8; at most 40 runs.
     pub levels: u32,
-    /// L of Figure 9, 1 to 12; at most 40 runs.
+    /// L, the levels of Figure 9, 1 to 12; at most 40 runs.
     pub bucket_levels: u32,
-    /// M of Figure 9: bits of a bucket's entry, 6 to 30.
+    /// M of Figure 9, the bits of a bucket's entry, 6 to 30.
     pub bits_per_key: f64,
 }
 
 impl Default for ChuckyCodesPlan {
-    /// The trees of the paper: three levels in its examples, six in its measurements.
+    /// Returns the trees of the paper: three levels in its examples, six in its measurements.
     fn default() -> Self {
         ChuckyCodesPlan { size_ratio: 5, levels: 3, bucket_levels: 6, bits_per_key: 10.0 }
     }
@@ -43,37 +43,38 @@ const GROUP_MAX: usize = 6;
 const FIGURE_6_GROUPS: [usize; 3] = [1, 2, 3];
 const BUCKET_SLOTS: u32 = 4;
 const SLOTS_MAX: usize = 40;
-/// Codes of more lists are not computed.
+/// The most lists for which a code is computed.
 const LISTS_MAX: f64 = 1e6;
 const PRINT_BITS_MIN: u32 = 5;
-/// The shares of buckets that are to fit.
+/// The shares of buckets that should fit.
 const FITTING: [f64; 7] = [0.5, 0.8, 0.9, 0.99, 0.999, 0.9999, 0.99999];
 
 /// The data of the figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChuckyCodesReport {
-    /// T of Figures 5, 8 and 9.
+    /// T, the size ratio of Figures 5, 8 and 9.
     pub size_ratio: u32,
-    /// By levels.
+    /// Bits of level ids, by levels.
     pub figure_5: Vec<LevelsRow>,
-    /// By size ratio.
+    /// Bits of level ids, by size ratio.
     pub figure_6: Vec<RatioRow>,
-    /// By the ids that are coded together.
+    /// Bits of level ids, by how many are coded together.
     pub figure_8: Vec<GroupRow>,
-    /// By the ways to fill a bucket.
+    /// Lengths of fingerprints, by the way buckets are filled.
     pub figure_9: Vec<AlignmentRow>,
-    /// The bits of a fingerprint that the entropy of combinations leaves in Figure 9.
+    /// The bits that the entropy of combinations leaves for a fingerprint of Figure 9.
     pub figure_9_bound: f64,
-    /// By levels.
+    /// Sizes of the tables, by levels.
     pub figure_12: Vec<TablesRow>,
 }
 
-/// The tables beside the filter of a tree of so many levels: the program's own, not the paper's.
+/// The sizes of the tables beside the filter, in a tree of `levels` levels. They are those of this
+/// implementation, not of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TablesRow {
-    /// L.
+    /// L, the levels.
     pub levels: u32,
-    /// Combinations with a Huffman code.
+    /// Combinations that have a Huffman code.
     pub frequent_combinations: u64,
     /// Bytes of the Huffman codes.
     pub huffman_bytes: u64,
@@ -83,43 +84,43 @@ pub struct TablesRow {
     pub recoding_bytes: u64,
 }
 
-/// Bits of a level id in a tree of so many levels.
+/// Bits of a level id in a tree of `levels` levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LevelsRow {
-    /// L.
+    /// L, the levels.
     pub levels: u32,
-    /// A.
+    /// A, the runs.
     pub runs: u64,
-    /// As a whole number.
+    /// Bits of a whole number.
     pub integer_bits: u32,
     /// The mean length of Huffman codes.
     pub huffman_bits: f64,
-    /// Its upper bound (Equation 11), of infinitely many levels.
+    /// The upper bound of the mean (Equation 11), for infinitely many levels.
     pub bound_bits: f64,
-    /// The entropy (Equation 9, the sum).
+    /// The entropy (the sum of Equation 9).
     pub entropy_bits: f64,
 }
 
 /// Bits of a level id in a tree of this size ratio.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RatioRow {
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u32,
-    /// The mean length of Huffman codes of lists of one id, of two, of three; null: there are too
+    /// The mean length of Huffman codes for lists of one, two and three ids. Null: there are too
     /// many lists.
     pub huffman_bits: Vec<Option<f64>>,
     /// The entropy.
     pub entropy_bits: f64,
 }
 
-/// Bits of a level id where so many are coded together.
+/// Bits of a level id if `group` ids are coded together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct GroupRow {
-    /// S.
+    /// S, the ids of a group.
     pub group: usize,
-    /// The mean length of Huffman codes of lists; null: there are too many lists.
+    /// The mean length of Huffman codes for lists. Null: there are too many lists.
     pub permutation_bits: Option<f64>,
-    /// The mean length of Huffman codes of combinations.
+    /// The mean length of Huffman codes for combinations.
     pub combination_bits: f64,
     /// The entropy of a list.
     pub entropy_bits: f64,
@@ -127,12 +128,12 @@ pub struct GroupRow {
     pub combination_entropy_bits: f64,
 }
 
-/// A way to fill buckets.
+/// The fingerprints that one way of filling buckets leaves.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AlignmentRow {
     /// "uniform", "malleable" or "fluid".
     pub way: &'static str,
-    /// The share of buckets that was to fit; null: lengths were given.
+    /// The share of buckets that should fit; null: the lengths were given.
     pub fitting: Option<f64>,
     /// The share of buckets that overflow.
     pub overflow_share: f64,
@@ -276,12 +277,13 @@ mod tests {
         for row in &report.figure_5[1..] {
             assert!(row.entropy_bits <= row.huffman_bits && row.huffman_bits <= row.bound_bits);
         }
-        // Figure 6: a code of one id has a bit at least; the entropy of large ratios is below that.
+        // Figure 6: a code of one id takes at least a bit; the entropy of large ratios is below
+        // that.
         let largest = report.figure_6.last().expect("there are ratios");
         let [one, two, three] = [0, 1, 2].map(|nth| largest.huffman_bits[nth].expect("few lists"));
         assert!(one >= 1.0 && one > two && two > three && three > largest.entropy_bits);
         assert!(largest.entropy_bits < 1.0);
-        // Figure 8: combinations need less than lists, and ever less.
+        // Figure 8: combinations take fewer bits than lists, and ever fewer in larger groups.
         for pair in report.figure_8.windows(2) {
             assert!(pair[1].combination_entropy_bits < pair[0].combination_entropy_bits);
             let lists = pair[1].permutation_bits.expect("few lists");

@@ -1,11 +1,11 @@
-//! The error of `count`: ranges of about a thousand keys, counted by the store and in the sorted
-//! keys.
+//! The error of `estimate_count`: ranges of about a thousand keys, counted by the store and in the
+//! sorted keys.
 //! ```text
 //! [lower ........ upper]   lower: a key like the stored ones   upper: the 1,000th stored key on
 //! ```
-//! Invariant: where every key was written once, the true count lies within the store's bounds, or
-//! the answer is wrong. Where keys were deleted, it is at most the upper bound: entries count until
-//! merges drop them.
+//! Invariant: if every key was written once, the true count lies within the store's bounds, or the
+//! answer is wrong. If keys were deleted, only the upper bound holds: entries count until merges
+//! drop them.
 
 use std::hint::black_box;
 
@@ -16,10 +16,10 @@ use crate::keys::keyset::KeySet;
 use crate::keys::rng::Rng;
 use crate::report::CountReport;
 
-/// Keys of a range, if there are as many.
+/// Stored keys in a range, if there are as many.
 const RANGE_KEYS: usize = 1000;
 
-/// Ranges whose keys are counted.
+/// Ranges and their true counts.
 pub(crate) struct CountQueries {
     lowers: KeyList,
     uppers: KeyList,
@@ -37,7 +37,7 @@ impl CountQueries {
         queries
     }
 
-    /// Adds the range from `lower` on, or the last one there is.
+    /// Adds the range that begins at `lower`, or the last range that has enough keys.
     fn add(&mut self, stored: &SortedKeys, lower: &[u8]) {
         let width = RANGE_KEYS.min(stored.len());
         let (drawn, latest) = (stored.place_from(lower), stored.len() - width);
@@ -51,7 +51,7 @@ impl CountQueries {
         self.counts.len()
     }
 
-    /// Counts all ranges once.
+    /// Asks for the counts of all ranges once.
     pub(crate) fn ask_all(&self, db: &Db) -> trommel::Result<()> {
         for (lower, upper) in self.lowers.iter().zip(self.uppers.iter()) {
             black_box(db.estimate_count(lower..=upper)?);
@@ -59,7 +59,7 @@ impl CountQueries {
         Ok(())
     }
 
-    /// The error of the estimates, and how many bounds miss the true count.
+    /// Returns the error of the estimates, and how many bounds exclude the true count.
     pub(crate) fn judge(&self, db: &Db, deleted: bool) -> trommel::Result<(CountReport, u64)> {
         let (mut sum, mut worst, mut wrong) = (0.0, 0.0f64, 0);
         for (place, &count) in self.counts.iter().enumerate() {

@@ -2,7 +2,7 @@
 //! ```text
 //! places 0, 1, 2 ... -> keys, and the values that belong to them -> batches -> flushed, settled
 //! ```
-//! Invariant: when it returns, no flush and no merge is due.
+//! Invariant: when filling returns, no flush and no merge is due.
 
 use trommel::{Batch, Db};
 
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::keys::values::fill_value;
 use crate::progress::Progress;
 
-/// Keys that are written at once.
+/// Keys in one batch.
 const BATCH_KEYS: u64 = 1000;
 
-/// Writes the keys of so many places, each with a value of so many bytes.
+/// Writes `keys` keys with values of `value_bytes` bytes. `key_of` gives the key of a place.
 pub(crate) fn fill(
     db: &Db,
     (keys, value_bytes): (u64, usize),

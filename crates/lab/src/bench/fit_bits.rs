@@ -1,36 +1,37 @@
-//! Which setting makes a filter take the memory that was asked for.
+//! The search for the setting with which a filter takes the memory that was asked for.
 //! ```text
 //! asked 14.0   told 14.0 -> takes 12.9   told 15.1 -> takes 14.9   told 14.6 -> takes 13.9   fits
 //! ```
-//! Filters round: to whole bits of a suffix, to powers of two, to pages. Then what they are told is
-//! not what they take, and a comparison at what they are told is not one of equals.
-//! Invariant: what is reported was built. The asked size is tried first, so one that fits costs one
-//! build.
+//! Filters round: to whole bits of a suffix, to powers of two, to pages. So the setting differs
+//! from the memory taken, and filters of equal settings are not comparable.
+//! Invariant: every reported size was built. The asked size is tried first, so one that fits costs
+//! one build.
 
-/// How far off is near enough.
+/// The relative error that is close enough.
 const TOLERANCE: f64 = 0.03;
-/// What differs less than that is the same size: headers and pages.
+/// Sizes that differ by less are the same: headers and pages account for it.
 const ONE_SIZE: f64 = 0.002;
-/// So many are built at most.
+/// The most builds of a search.
 const BUILDS_MAX: usize = 5;
-/// What filters can be told.
+/// The range of settings, in bits per key.
 const SETTINGS: [f64; 2] = [1.0, 64.0];
-/// The least slope by which is reckoned: filters that grow in steps have flat places.
+/// The least slope for extrapolation: filters that grow in steps have flat stretches.
 const SLOPE_MIN: f64 = 0.25;
 
-/// A setting, and the memory that a filter takes with it, in bits per key.
+/// A setting, and the memory that the filter takes with it, both in bits per key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Fit {
-    /// What the filter is told.
+    /// The setting.
     pub(crate) setting: f64,
-    /// What it takes.
+    /// The memory taken.
     pub(crate) taken: f64,
-    /// No setting that was tried takes what was asked for, within 3 percent.
+    /// True if no setting that was tried takes the memory that was asked for, within 3 percent.
     pub(crate) unfit: bool,
 }
 
-/// Looks for the setting that takes `asked` bits per key. `build` builds with a setting, and says
-/// what that takes. If none fits: the closest one from below, else the closest one.
+/// Searches for the setting that takes `asked` bits per key. `build` builds with a setting and
+/// returns the bits per key taken. If none fits, returns the closest one below, or else the closest
+/// one.
 pub(crate) fn search<E>(
     asked: f64,
     mut build: impl FnMut(f64) -> Result<f64, E>,
@@ -49,23 +50,25 @@ pub(crate) fn search<E>(
     Ok(best(asked, &tried))
 }
 
-/// Whether so much is near enough to what was asked for.
+/// Whether `taken` is close enough to `asked`.
 pub(crate) fn fits(taken: f64, asked: f64) -> bool {
     (taken - asked).abs() <= TOLERANCE * asked
 }
 
-/// Whether a smaller setting has made no difference: it has one size, or its least.
+/// Whether a smaller setting made no difference: the filter has only one size, or reached its
+/// least.
 fn is_least(asked: f64, tried: &[Fit]) -> bool {
     matches!(tried, [.., a, b] if b.taken > asked && (a.taken - b.taken).abs() <= ONE_SIZE * a.taken)
 }
 
-/// None: it would be one that was tried. Requires: one was tried, and none fits.
+/// Returns the next setting to try. None: it was tried already.
+/// Requires: at least one was tried, and none fits.
 fn next_setting(asked: f64, tried: &[Fit]) -> Option<f64> {
     let of = |low: bool| tried.iter().filter(move |fit| (fit.taken < asked) == low);
     let below = of(true).max_by(|a, b| a.setting.total_cmp(&b.setting));
     let above = of(false).min_by(|a, b| a.setting.total_cmp(&b.setting));
     let setting = match (below, above) {
-        // Steps mislead a straight line, so every second guess halves.
+        // Steps mislead interpolation, so every second guess bisects.
         (Some(low), Some(high)) if tried.len().is_multiple_of(2) => {
             let slope = (high.taken - low.taken) / (high.setting - low.setting);
             low.setting + (asked - low.taken) / slope
@@ -83,7 +86,7 @@ fn next_setting(asked: f64, tried: &[Fit]) -> Option<f64> {
     tried.iter().all(|fit| fit.setting != setting).then_some(setting)
 }
 
-/// Requires: one was tried.
+/// Returns the best of the settings tried. Requires: at least one was tried.
 fn best(asked: f64, tried: &[Fit]) -> Fit {
     let off = |fit: &&Fit| (fit.taken - asked).abs();
     let nearer = |a: &&Fit, b: &&Fit| off(a).total_cmp(&off(b));
@@ -97,7 +100,7 @@ fn best(asked: f64, tried: &[Fit]) -> Fit {
 mod tests {
     use super::*;
 
-    /// The result, and what was built on the way.
+    /// Returns the result, and all settings that were built.
     fn searched(asked: f64, takes: impl Fn(f64) -> f64) -> (Fit, Vec<f64>) {
         let mut built = Vec::new();
         let fit = search(asked, |setting| {

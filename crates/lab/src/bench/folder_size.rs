@@ -1,4 +1,4 @@
-//! The most bytes that a folder has had, and those that it has.
+//! The current size and the peak size of a folder.
 //! ```text
 //! look, wait, look, wait ...      the more files there are, the longer a look and the next wait
 //! ```
@@ -8,12 +8,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Between two looks, at least.
+/// The least time between two looks.
 const WAIT: Duration = Duration::from_millis(20);
-/// Looking takes at most one part in so many of the time.
+/// Looking takes at most one part in this many of the time.
 const SHARE: u32 = 50;
 
-/// Looks at a folder now and then.
+/// Tracks the size of a folder.
 pub(crate) struct FolderSize {
     folder: PathBuf,
     peak: u64,
@@ -25,31 +25,31 @@ impl FolderSize {
         FolderSize { folder: folder.to_path_buf(), peak: 0, last: 0 }
     }
 
-    /// Looks, then waits until another look is worth its time.
+    /// Looks, then waits long enough to keep looking cheap.
     pub(crate) fn look_and_wait(&mut self) {
         let start = Instant::now();
         self.look();
         std::thread::sleep(WAIT.max(start.elapsed() * SHARE));
     }
 
-    /// Looks.
+    /// Reads the size of the folder.
     pub(crate) fn look(&mut self) {
         self.last = bytes(&self.folder);
         self.peak = self.peak.max(self.last);
     }
 
-    /// The most bytes so far.
+    /// Returns the peak size so far, in bytes.
     pub(crate) fn peak(&self) -> u64 {
         self.peak
     }
 
-    /// The bytes at the last look.
+    /// Returns the size at the last look, in bytes.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 }
 
-/// With the folders in it. Files that go meanwhile count nothing.
+/// Returns the bytes of a folder and its subfolders. Files that vanish meanwhile do not count.
 pub(crate) fn bytes(folder: &Path) -> u64 {
     let Ok(files) = std::fs::read_dir(folder) else { return 0 };
     let size = |file: std::fs::DirEntry| {

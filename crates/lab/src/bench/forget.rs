@@ -1,16 +1,16 @@
-//! Reads that find nothing in the operating system's memory.
+//! Cold reads: drops files from the operating system's page cache.
 //! ```text
 //! file -> synced -> "not needed any more" -> the next read of it is one of the disk
 //! ```
-//! Invariant: what a file has is not changed.
+//! Invariant: the contents of files do not change.
 
 use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::error::{LabError, Result};
 
-/// Asks the system not to keep a folder's files in memory, and those of folders in it. Files that
-/// go meanwhile are none. (macOS cannot be asked: it keeps them.)
+/// Asks the system to drop the files of a folder and its subfolders from the page cache. Files that
+/// vanish meanwhile are skipped. macOS offers no such request and keeps them.
 pub(crate) fn forget_files(folder: &Path) -> Result<()> {
     let failed = |path: &Path, error: std::io::Error| {
         let problem = error.to_string();

@@ -1,10 +1,10 @@
-//! `bench fpr`: how often a global range filter says "maybe" where nothing is.
+//! `bench fpr`: the false positive rates of global range filters.
 //! ```text
 //! keys -> dealt to the flushes of a tree (fpr_tree.rs) -> filter of its runs
 //!      -> asked for what is not there, and for what is
 //! ```
-//! Invariant: the filters of one distribution are asked the same questions about the same keys, and
-//! a seed gives the same counts again.
+//! Invariant: all filters of one distribution answer the same questions about the same keys. A seed
+//! always gives the same counts.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -27,13 +27,13 @@ use crate::questions::queries::Queries;
 use crate::questions::unanswered::{Ask, PrefixEnd};
 use crate::report::{FprFilter, FprRate, FprReport};
 
-/// What to measure: each kind of fingerprints with each number of bits and each filling, for each
-/// kind of question and width.
+/// What to measure: each kind of fingerprint with each number of bits and each filling, asked each
+/// kind of question at each width.
 #[derive(Clone, Debug)]
 pub struct FprPlan {
     /// Where the keys come from.
     pub dist: Dist,
-    /// How a file of keys is written.
+    /// The format of a file of keys.
     pub file_format: FileFormat,
     /// How many keys; None: 5,000,000, or all of a set.
     pub keys: Option<usize>,
@@ -41,25 +41,26 @@ pub struct FprPlan {
     pub fingerprints: Vec<Fingerprints>,
     /// Memory of the filters, in bits per key.
     pub bits_per_key: Vec<f64>,
-    /// How many of them are of a hash for single keys.
+    /// How many bits of a key's fingerprint are of a hash, which serves point queries only.
     pub point_bits: u8,
-    /// The share of points among the questions that the filter expects; None: its own guess.
+    /// The expected share of points among all questions; None: the filter's default.
     pub points_expected: Option<f64>,
-    /// Whether the filter is built for such questions, as a store's is that has been asked them.
+    /// Whether the filter is built for a sample of such questions, like that of a store that has
+    /// learned what is asked.
     pub learn: bool,
-    /// When runs of the tree merge.
+    /// The merge policies of the trees.
     pub policies: Vec<Policy>,
-    /// L: levels of the tree, 1 to 4.
+    /// L, the trees' numbers of levels, 1 to 4.
     pub levels: Vec<u32>,
-    /// Z: how full the last level is, 1 to 9.
+    /// Z, how full the last level is, 1 to 9.
     pub fills: Vec<u32>,
-    /// How much of the round is over, from one merge into the last level (0) to the next (1).
+    /// Elapsed shares of a round: 0 after a merge into the last level, 1 before the next one.
     pub since: Vec<f64>,
-    /// Flushes that wait in level 0 since a merge into the last level is owed, at most 100.
+    /// Flushes that wait in level 0 because a merge into the last level is overdue, at most 100.
     pub owed: Vec<u32>,
-    /// What is asked.
+    /// The kinds of questions.
     pub asks: Vec<Ask>,
-    /// How many neighbouring keys a range takes in; 1: points.
+    /// How many neighbouring keys a range spans; 1: points.
     pub range_widths: Vec<u64>,
     /// Questions of each kind and width.
     pub queries: usize,
@@ -68,12 +69,12 @@ pub struct FprPlan {
 }
 
 const KEYS_DEFAULT: usize = 5_000_000;
-/// Stored keys that are looked for in each filter.
+/// Stored keys that each filter is asked for.
 const HITS: usize = 50_000;
-/// A rate needs at least so many distinct questions, or half of those requested if that is fewer.
+/// A rate needs this many distinct questions, or half of those requested if that is fewer.
 const DISTINCT_MIN: usize = 100;
 
-/// The name of a kind of fingerprints.
+/// Returns the name of a kind of fingerprint.
 pub fn fingerprints_name(kind: Fingerprints) -> &'static str {
     match kind {
         Fingerprints::Auto => "auto",
@@ -84,7 +85,7 @@ pub fn fingerprints_name(kind: Fingerprints) -> &'static str {
     }
 }
 
-/// The kind of fingerprints of that name; an error that lists the known ones.
+/// Returns the kind of fingerprint with that name, or an error that lists the known names.
 pub fn fingerprints_named(name: &str) -> Result<Fingerprints> {
     let found = Fingerprints::ALL.into_iter().find(|kind| fingerprints_name(*kind) == name);
     found.ok_or_else(|| {
@@ -173,7 +174,7 @@ fn check(plan: &FprPlan) -> Result<()> {
     Ok(())
 }
 
-/// Each kind of question with each of its widths: first points and ranges, by width.
+/// Returns each kind of question with each of its widths. Points and ranges come first, by width.
 fn questions(plan: &FprPlan) -> Vec<(Ask, Option<u64>)> {
     let of = |ask: &Ask, widths: &[u64]| -> Vec<(Ask, Option<u64>)> {
         ask.widths(widths).into_iter().map(|width| (*ask, width)).collect()
@@ -185,7 +186,7 @@ fn questions(plan: &FprPlan) -> Vec<(Ask, Option<u64>)> {
     plain.chain(others.iter().flat_map(|ask| of(ask, &plan.range_widths))).collect()
 }
 
-/// A sample of other questions of the kinds that are asked.
+/// Draws a sample of questions of the same kinds, other than those that are measured.
 fn learnt(keys: &KeySet, plan: &FprPlan) -> Questions {
     let kinds = questions(plan);
     let count = Questions::MAX.div_ceil(kinds.len());
@@ -200,7 +201,7 @@ fn learnt(keys: &KeySet, plan: &FprPlan) -> Questions {
     }))
 }
 
-/// Each filling of each tree.
+/// Returns each filling of each tree.
 fn fillings(plan: &FprPlan) -> Vec<Filling<'_>> {
     let mut fillings = Vec::new();
     for policy in &plan.policies {
@@ -216,7 +217,7 @@ fn fillings(plan: &FprPlan) -> Vec<Filling<'_>> {
     fillings
 }
 
-/// An error if a flush would have no key.
+/// Returns an error if a flush would have no key.
 fn check_flushes(fillings: &[Filling<'_>], keys: usize) -> Result<()> {
     let flushes = fillings.iter().map(Filling::flushes).max().unwrap_or(0);
     if flushes > keys as u64 {
@@ -225,19 +226,19 @@ fn check_flushes(fillings: &[Filling<'_>], keys: usize) -> Result<()> {
     Ok(())
 }
 
-/// Questions of one kind and width without an answer.
+/// Questions of one kind and width that no key answers.
 struct EmptyQueries {
     ask: Ask,
-    /// None: the kind knows its own.
+    /// None: the kind determines its width.
     range_width: Option<u64>,
     queries: Queries,
     distinct: usize,
 }
 
 impl EmptyQueries {
-    /// No question is kept if there are too few for a rate.
+    /// Draws the questions. Too few distinct ones for a rate are dropped.
     fn draw(keys: &KeySet, ask: Ask, range_width: Option<u64>, plan: &FprPlan) -> EmptyQueries {
-        // A generator for each width, so that its questions do not depend on the others.
+        // Each width has its own generator, so its questions do not depend on other widths.
         let width = scramble(range_width.unwrap_or(0));
         let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ width);
         let queries = ask.draw(keys, plan.queries, range_width, &mut rng);
@@ -251,7 +252,7 @@ impl EmptyQueries {
     }
 }
 
-/// A filter to build and to ask.
+/// A filter to build and measure.
 struct TestedFilter<'a> {
     stored: &'a SortedKeys,
     tree: &'a FilledTree<'a>,
@@ -344,9 +345,9 @@ impl TestedFilter<'_> {
         }
     }
 
-    /// Asks for stored keys as points, for ranges of each width around them, and for what begins
-    /// as they do if other questions are asked. Returns the number of questions, and of answers
-    /// that leave out the run that has the key.
+    /// Asks for stored keys as points, for ranges of each width around them, and for prefixes of
+    /// them if prefixes are measured. Returns the number of questions, and of answers that leave
+    /// out the run that has the key.
     fn lost(&self, part: &Part, misses: &[EmptyQueries], seed: u64) -> (u64, u64) {
         let widths: BTreeSet<u64> = misses.iter().filter_map(|misses| misses.range_width).collect();
         let prefix_end = PrefixEnd::of(self.stored);

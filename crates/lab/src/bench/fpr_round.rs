@@ -1,4 +1,4 @@
-//! How a rate grows while a round goes on, as section 4.3.1 of the GRF paper reckons it.
+//! How a rate grows during a round, by the model of section 4.3.1 of the GRF paper.
 //! ```text
 //! rate |        /|  round: the mean from start to end, by the rate at its start
 //!      |     /   |
@@ -6,18 +6,18 @@
 //!      +---------+
 //!   since 0      1   the next merge into the last level
 //! ```
-//! In the paper a round's start has the same rate whatever the last level holds: p. It expects a
-//! life of 1 + ln(T - 1) / (2 (T - 1)) times p, and p = 2^-(bits - 5).
-//! Invariant: without the start and the end of a round nothing is said of it.
+//! In the paper every round starts with the rate p = 2^-(bits - 5), whatever the last level holds.
+//! The mean over the filter's life is then 1 + ln(T - 1) / (2 (T - 1)) times p.
+//! Invariant: a round has a mean only if its start and its end were measured.
 
 use crate::report::{FprFilter, FprGrowth, FprRate};
 
-/// The paper's rate at the start of a round (section 4.4).
+/// Returns the paper's rate at the start of a round (section 4.4).
 pub(crate) fn rate_of_paper(bits_per_key: f64) -> f64 {
     (5.0 - bits_per_key).exp2()
 }
 
-/// A mean of rates, and the variance of the counting behind it.
+/// A mean of rates, and the variance due to counting.
 #[derive(Clone, Copy)]
 struct Mean {
     rate: f64,
@@ -30,16 +30,16 @@ impl Mean {
         Some(Mean { rate: share, variance: share / rate.queries as f64 })
     }
 
-    /// The sum of means by their weights.
+    /// Returns the weighted sum of means.
     fn sum(parts: &[(f64, Mean)]) -> Mean {
         let rate = parts.iter().map(|(weight, mean)| weight * mean.rate).sum();
         let variance = parts.iter().map(|(weight, mean)| weight * weight * mean.variance).sum();
         Mean { rate, variance }
     }
 
-    /// How many times the other it is. None: nothing was counted of it.
+    /// Returns this mean as a multiple of the rate at the start. None: that rate is zero.
     fn growth(self, start: Mean) -> Option<FprGrowth> {
-        /// So many standard deviations to both sides hold 95 % of a normal distribution.
+        /// A normal distribution has 95 % within this many standard deviations on both sides.
         const DEVIATIONS: f64 = 1.96;
         if start.rate <= 0.0 {
             return None;
@@ -52,8 +52,8 @@ impl Mean {
     }
 }
 
-/// Adds to the filters at the start of a round how rates grow in it, and to that of the fullest
-/// tree how they grow in all. Tells all how much memory the filter takes in the fullest tree.
+/// Adds the growth of the rate to filters at the start of a round, for that round and, in the
+/// fullest tree, for all rounds. Adds to every filter its memory in the fullest tree.
 pub(crate) fn add_growth(filters: &mut [FprFilter]) {
     let known = filters.to_vec();
     let fullest = known.iter().map(|filter| filter.fill).max();
@@ -76,7 +76,7 @@ pub(crate) fn add_growth(filters: &mut [FprFilter]) {
     }
 }
 
-/// Whether two filters differ in nothing but how full the tree is.
+/// Whether two filters differ only in how full their trees are.
 fn are_alike(one: &FprFilter, other: &FprFilter) -> bool {
     let of = |filter: &FprFilter| {
         (filter.fingerprints, filter.policy, filter.bits_per_key, filter.levels, filter.owed)
@@ -84,7 +84,8 @@ fn are_alike(one: &FprFilter, other: &FprFilter) -> bool {
     of(one) == of(other)
 }
 
-/// The mean over a round, straight lines between what was measured of it.
+/// Returns the mean over a round, interpolated linearly between measurements. None: its start or
+/// its end was not measured.
 fn round_mean(alike: &[&FprFilter], fill: u64, width: usize) -> Option<Mean> {
     let of_round = alike.iter().filter(|filter| filter.fill == fill);
     let mut points: Vec<(f64, Mean)> = of_round
@@ -104,7 +105,7 @@ fn round_mean(alike: &[&FprFilter], fill: u64, width: usize) -> Option<Mean> {
     Some(Mean::sum(&weighted.collect::<Vec<_>>()))
 }
 
-/// The mean of the rounds up to this one. None: of one of them too little is known.
+/// Returns the mean of all rounds up to the fullest. None: one of them has no mean.
 fn life_mean(fullest: u64, round: impl Fn(u64) -> Option<Mean>) -> Option<Mean> {
     let share = 1.0 / fullest as f64;
     let rounds = (1..=fullest).map(|fill| Some((share, round(fill)?)));

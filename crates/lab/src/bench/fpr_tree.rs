@@ -5,7 +5,7 @@
 //! flushes            0 .. B            B .. B + 90              B + 90 .. B + 99 + owed; B = 100 Z
 //! filter             base              overlay ------------------------------->
 //! ```
-//! Invariant: every flush is in one run, and runs ascend with the age of their flushes.
+//! Invariant: every flush is in exactly one run. Runs ascend with the age of their flushes.
 
 use trommel::Policy;
 use trommel::options::LevelRule;
@@ -13,10 +13,10 @@ use trommel_filters::{FlushNumber, Shape, Span};
 
 use crate::keys::rng::random_order;
 
-/// T of all trees.
+/// T, the size ratio of all trees.
 pub(crate) const SIZE_RATIO: u32 = 10;
 
-/// How full a tree is, from one merge into its last level to the next.
+/// How full a tree is, between two merges into its last level.
 #[derive(Clone, Debug)]
 pub(crate) struct Filling<'p> {
     pub(crate) policy: &'p Policy,
@@ -24,9 +24,9 @@ pub(crate) struct Filling<'p> {
     pub(crate) levels: u32,
     /// Z, at least 1.
     pub(crate) fill: u32,
-    /// How many of the flushes above the last level there are, 0 to 1.
+    /// The share of the flushes above the last level that are there, 0 to 1.
     pub(crate) since: f64,
-    /// Flushes that came since that merge was due.
+    /// Flushes that came after the next merge into the last level became due.
     pub(crate) owed: u32,
 }
 
@@ -39,12 +39,12 @@ impl Filling<'_> {
         self.policy.rule(SIZE_RATIO, level)
     }
 
-    /// The flushes of a unit of a level.
+    /// Flushes in one unit of a level.
     fn unit(&self, level: usize) -> u64 {
         (0..level).map(|above| self.rule(above).ratio).product()
     }
 
-    /// All flushes.
+    /// Returns the number of all flushes.
     pub(crate) fn flushes(&self) -> u64 {
         let base = self.base_flushes();
         let newer = (self.flushes_in_shape() - base) as f64 * self.since;
@@ -55,21 +55,21 @@ impl Filling<'_> {
         (u64::from(self.fill) + 1) * self.unit(self.last()) - 1
     }
 
-    /// The units of the oldest run: all of the last level. If that level may have several runs, it
-    /// is what was there when all runs merged the last time.
+    /// Units of the oldest run: all of the last level. If that level may have several runs, it is
+    /// the units that the last merge of all its runs found.
     fn base_units(&self) -> u64 {
         let newer = (u64::from(self.fill) - 1) % self.rule(self.last()).last_runs;
         u64::from(self.fill) - newer
     }
 
-    /// The flushes of the oldest run.
+    /// Returns the number of flushes in the oldest run.
     pub(crate) fn base_flushes(&self) -> u64 {
         self.base_units() * self.unit(self.last())
     }
 
-    /// The shares of keys that a store expects above the oldest run when it builds the filter: now,
-    /// and with a full last level. None: the store builds the filter of its first flush, and knows
-    /// no share.
+    /// Returns the shares of keys above the oldest run that a store expects when it builds the
+    /// filter: now, and with a full last level. None: the store builds the filter of its first
+    /// flush, and knows no share.
     pub(crate) fn overlay_shares(&self) -> Option<(f64, f64)> {
         let (base, all, rule) =
             (self.base_flushes(), self.flushes_in_shape(), self.rule(self.last()));
@@ -77,7 +77,7 @@ impl Filling<'_> {
         (base > 1).then_some((now, rule.last_runs as f64 / rule.ratio as f64))
     }
 
-    /// The units of a level that runs above the oldest one have room for.
+    /// Units that the runs of a level, other than the oldest run, have room for.
     fn room(&self, level: usize) -> u64 {
         match level {
             0 => u64::MAX,
@@ -87,8 +87,8 @@ impl Filling<'_> {
     }
 }
 
-/// The runs of all flushes below `next`, each level's newest first. Requires: the oldest run's are
-/// below.
+/// Returns the runs of all flushes below `next`, newest first in each level. Requires: `next` is
+/// not below the flushes of the oldest run.
 pub(crate) fn runs(filling: &Filling<'_>, next: u64) -> Shape {
     let run = |from: u64, flushes: u64| {
         let span = Span::new(FlushNumber(from), FlushNumber(from + flushes));
@@ -99,7 +99,7 @@ pub(crate) fn runs(filling: &Filling<'_>, next: u64) -> Shape {
     levels[filling.last()].push(run(0, end));
     for level in (0..levels.len()).rev() {
         let unit = filling.unit(level);
-        // Beside the oldest run, those of the last level have a unit each.
+        // Apart from the oldest run, runs of the last level have one unit each.
         let most = if level == filling.last() { 1 } else { filling.rule(level).run_units };
         let mut left = ((next - end) / unit).min(filling.room(level));
         while left > 0 {
@@ -111,11 +111,11 @@ pub(crate) fn runs(filling: &Filling<'_>, next: u64) -> Shape {
     Shape { levels }
 }
 
-/// A tree with a filling.
+/// A tree with a filling, to whose flushes keys are dealt.
 pub(crate) struct FilledTree<'p> {
     pub(crate) filling: Filling<'p>,
     pub(crate) base_end: u64,
-    /// By the place of the key.
+    /// The flush of each key, by the key's place.
     pub(crate) flush_of: Vec<u16>,
     /// The places of the keys of each flush from `base_end` on, ascending.
     pub(crate) newer: Vec<Vec<u32>>,
@@ -123,7 +123,7 @@ pub(crate) struct FilledTree<'p> {
 }
 
 impl<'p> FilledTree<'p> {
-    /// Assigns the keys to equal flushes, at random.
+    /// Deals the keys to flushes of equal size, at random.
     pub(crate) fn deal(key_count: usize, filling: Filling<'p>, seed: u64) -> Self {
         let (flushes, base_end) = (filling.flushes(), filling.base_flushes());
         let mut flush_of = vec![0u16; key_count];

@@ -1,4 +1,4 @@
-//! Scans from the first key to the last, and back: what a guard costs where it cannot help.
+//! Full scans, forward and backward: what a guard costs where it cannot help.
 //!
 //! Invariant: a scan that misses a stored key counts as a wrong answer.
 
@@ -10,7 +10,8 @@ use crate::bench::rounds::medians_ns;
 use crate::error::Result;
 use crate::report::FullScanReport;
 
-/// Scans stores that take turns. Of each: the times, and how many entries were missing or too many.
+/// Scans the stores in turns. Returns the times of each, and how many entries were missing or
+/// surplus.
 pub(crate) fn measure_full_scans(dbs: &[&Db], keys: u64) -> Result<Vec<(FullScanReport, u64)>> {
     let mut wrong = vec![0; dbs.len()];
     let mut rounds = |scan: fn(&Db) -> trommel::Result<u64>| {

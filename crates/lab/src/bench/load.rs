@@ -2,7 +2,7 @@
 //! ```text
 //! keys in random order: put ... flush, merge, put ... flush, merge, ...    the plan's flushes
 //! ```
-//! Invariant: a flush happens where the plan says and nowhere else; the same seed gives the same
+//! Invariant: a flush happens where the plan says and nowhere else. The same seed gives the same
 //! tree.
 
 use std::path::Path;
@@ -22,22 +22,22 @@ use crate::questions::read_workload::{Content, Deleted};
 use crate::report::LoadReport;
 use crate::tree_plan::TreePlan;
 
-/// Memory of an entry beside its key and value, generously.
+/// An upper bound of the memory of an entry beside its key and value, in bytes.
 const ENTRY_OVERHEAD: usize = 160;
 
-/// Keys that are written at once: loading then measures flushes and merges, not calls of the
-/// system for each key.
+/// Keys in one batch. Batches keep the cost of system calls small, so loading measures flushes and
+/// merges.
 const BATCH_KEYS: usize = 100;
 
 const WRITE_BUFFER_LEAST: usize = 64 << 20;
 
-/// A loaded store, and how long loading took.
+/// A loaded store, and the cost of loading it.
 pub(crate) struct Loaded {
     pub(crate) db: Db,
     pub(crate) report: LoadReport,
 }
 
-/// The options of a store of that shape.
+/// Returns the options with which a store takes the planned shape.
 fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u64) -> Options {
     let keys = content.keys;
     let entry_bytes = plan.value_bytes + keys.size_bytes() / keys.len() + ENTRY_OVERHEAD;
@@ -64,8 +64,8 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
         .learn_questions(false)
 }
 
-/// Loads a new store. If newer runs have other keys, `loaded_base` sees the store when its last
-/// level is complete.
+/// Loads a new store. If newer runs have keys of their own, `loaded_base` sees the store when its
+/// last level is complete.
 /// Requires: the plan was checked.
 pub(crate) fn load(
     folder: &Path,
@@ -105,8 +105,8 @@ pub(crate) fn load(
     Ok(Loaded { db, report })
 }
 
-/// Writes keys in random order, in `flushes` flushes; the newer ones delete some keys. Returns the
-/// time in seconds.
+/// Writes keys in random order, in `flushes` flushes, of which newer ones delete some keys. Returns
+/// the time in seconds.
 fn write(
     db: &Db,
     plan: &TreePlan,

@@ -1,9 +1,9 @@
-//! Questions in batches, beside the same ones asked one by one.
+//! Questions in batches, compared with the same questions asked one by one.
 //! ```text
 //! round 1   alone, together     round 2   together, alone  ...      guards in turns; medians
 //! ```
-//! Invariant: both ask the same questions in the same order, and every answer of a batch was
-//! compared with a single one's before.
+//! Invariant: both ask the same questions in the same order. Before timing, every answer of a batch
+//! was compared with the answer to the single question.
 
 use std::hint::black_box;
 
@@ -14,11 +14,11 @@ use crate::error::Result;
 use crate::questions::queries::{Kind, Queries};
 use crate::report::{ManyReport, TurnsReport};
 
-/// Questions of a batch.
+/// Questions in one batch.
 const BATCH: usize = 128;
 
-/// Asks for points and empty ranges, alone and together, of stores that take turns. Of each store:
-/// the times, and how many answers of batches were wrong.
+/// Measures points and empty ranges, alone and in batches, on stores that take turns. Returns the
+/// times of each store, and how many answers of batches were wrong.
 pub(crate) fn measure_many(dbs: &[&Db], queries: &[&Queries]) -> Result<Vec<(ManyReport, u64)>> {
     let mut reports = vec![(ManyReport::default(), 0); dbs.len()];
     for queries in queries {
@@ -51,7 +51,7 @@ pub(crate) fn measure_many(dbs: &[&Db], queries: &[&Queries]) -> Result<Vec<(Man
 }
 
 impl ManyReport {
-    /// The times of a kind. None: it is not asked in batches.
+    /// Returns the times of a kind. None: the kind is not asked in batches.
     fn of(&mut self, kind: Kind) -> Option<&mut TurnsReport> {
         match kind {
             Kind::PointMiss => Some(&mut self.point_miss),
@@ -63,7 +63,7 @@ impl ManyReport {
     }
 }
 
-/// Points, or closed ranges.
+/// The questions of one kind: points, or closed ranges.
 enum Batches<'a> {
     Keys(Vec<&'a [u8]>),
     Ranges(Vec<std::ops::RangeInclusive<&'a [u8]>>),
@@ -113,7 +113,7 @@ impl<'a> Batches<'a> {
         Ok(())
     }
 
-    /// Answers of batches that are not those of single questions.
+    /// Counts the answers of batches that differ from those to single questions.
     fn count_wrong(&self, db: &Db) -> trommel::Result<u64> {
         let mut wrong = 0;
         match self {

@@ -1,10 +1,10 @@
-//! `bench map`: the succinct trie as an index in memory, beside other ordered maps (SuRF, Figures 5
-//! and 6).
+//! `bench map`: the succinct trie as an index in memory, compared with other ordered maps (SuRF,
+//! Figures 5 and 6).
 //! ```text
 //! sorted keys -> each map (ordered_maps.rs) -- the same gets and short scans, in turns --> times
 //! ```
-//! Keys are asked for as YCSB does: by Zipf's law, hot ones anywhere. Invariant: every map gives
-//! every answer, or the report counts it.
+//! Keys are drawn as in YCSB: by Zipf's law, with hot keys scattered. Invariant: every answer of a
+//! map is right, or the report counts it.
 
 use std::convert::Infallible;
 use std::hint::black_box;
@@ -25,25 +25,25 @@ use crate::progress::Progress;
 
 /// Entries that a scan reads at least, and how many more at most.
 const SCAN: (usize, u64) = (50, 51);
-/// Gets for each scan of a round: a scan takes as long as many.
+/// Gets per scan in a round, since a scan takes as long as many gets.
 const GETS_PER_SCAN: usize = 10;
 
-/// Which keys, and how many questions.
+/// The keys, and the number of questions.
 #[derive(Clone, Debug)]
 pub struct MapPlan {
     /// Where the keys come from.
     pub dist: Dist,
-    /// How a file of keys is written.
+    /// The format of a file of keys.
     pub file_format: FileFormat,
     /// How many keys; None: 1,000,000, or all of a file.
     pub keys: Option<usize>,
-    /// Gets in a round; there are a tenth as many scans.
+    /// Gets in a round. The number of scans is a tenth of it.
     pub queries: usize,
     /// The seed of keys and questions.
     pub seed: u64,
 }
 
-/// What was measured of one map. The field names are an interface.
+/// What `bench map` measured for one map. Field names are an interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct MapReport {
     /// The map.
@@ -54,30 +54,30 @@ pub struct MapReport {
     pub keys: u64,
     /// The mean length of a key, in bytes.
     pub key_bytes_mean: f64,
-    /// Memory without values.
+    /// Memory in bytes per key, without values.
     pub bytes_per_key: f64,
-    /// The processor's largest cache. None: the system does not tell.
+    /// The processor's largest cache. None: the system does not report it.
     pub cache_bytes: Option<u64>,
-    /// Time to build it, per key.
+    /// Time to build the map, per key.
     pub build_ns_per_key: f64,
-    /// A stored key and its value.
+    /// Gets of stored keys.
     pub get: MapTimes,
-    /// The first entry from a stored key on, and 49 to 99 more.
+    /// Scans: the first entry at or after a stored key, and 49 to 99 more.
     pub scan: MapTimes,
-    /// Answers that are not those of the sorted keys. Must be 0.
+    /// Wrong answers. Must be 0.
     pub wrong_answers: u64,
 }
 
 /// Times of one kind of question.
 #[derive(Clone, Debug, Serialize)]
 pub struct MapTimes {
-    /// Time of a question.
+    /// Time of one question.
     pub ns_per_op: f64,
-    /// Its rounds, in which maps took turns.
+    /// The time in each round; maps take turns within a round.
     pub ns_per_op_rounds: Vec<f64>,
-    /// Time and memory multiplied: the paper's cost of either of equal weight.
+    /// Time multiplied by memory: the paper's cost, which weighs both equally.
     pub cost_ns_bytes: f64,
-    /// Its rounds.
+    /// The cost in each round.
     pub cost_ns_bytes_rounds: Vec<f64>,
 }
 
@@ -94,7 +94,7 @@ impl MapTimes {
     }
 }
 
-/// A key to ask for, by its place, and how many entries a scan from there reads.
+/// A key to look up, its place, and how many entries a scan from there reads.
 struct Question<'k> {
     place: usize,
     key: &'k [u8],
@@ -114,7 +114,7 @@ struct Built {
     build_ns_per_key: f64,
 }
 
-/// Measures. A row for each map.
+/// Runs the benchmark; returns a row for each map.
 pub fn bench_map(plan: &MapPlan, progress: &mut dyn Progress) -> Result<Vec<MapReport>> {
     if plan.queries < GETS_PER_SCAN {
         return Err(LabError::Plan(format!("--queries: at least {GETS_PER_SCAN}")));
@@ -175,7 +175,7 @@ pub fn bench_map(plan: &MapPlan, progress: &mut dyn Progress) -> Result<Vec<MapR
     Ok(maps.into_iter().zip(gets.into_iter().zip(scanned)).map(row).collect())
 }
 
-/// Each map's rounds of all questions.
+/// Returns, for each map, the time of all questions in each round.
 fn rounds(
     maps: &[Built],
     questions: &[Question<'_>],

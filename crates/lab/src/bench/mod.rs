@@ -1,4 +1,4 @@
-//! The measurements of this store and its filters, one file each, and what they share.
+//! The benchmarks of this store and its filters, one per file, and what they share.
 //! ```text
 //! plan ──> load: a tree of known shape ──> rounds that take turns ──> report
 //! ```

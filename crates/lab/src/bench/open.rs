@@ -1,12 +1,12 @@
-//! `bench open`: how long opening a store takes, beside reading what it must read.
+//! `bench open`: how long opening a store takes, compared with reading what it must read.
 //! ```text
 //! with the image      open        against   reading the image's file
 //! without it          open        against   reading all keys once
 //! ```
-//! Invariants: all take turns in every round, on files that the system has in memory. CPU time is
-//! measured, so a busy machine changes little. Reading and opening are measured once more by the
-//! clock, after the system was asked to forget the files. The report says where the filter came
-//! from, so an open that took another path shows.
+//! Invariants: all measurements take turns in every round, on files in the system's page cache.
+//! They take CPU time, which a busy machine changes little. Reading and opening are also measured
+//! in elapsed time, after the system was asked to drop the files from its cache. The report says
+//! where the filter came from, so it shows if an opening took another path.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -22,57 +22,58 @@ use crate::keys::rng::scattered_key;
 use crate::median::median;
 use crate::progress::Progress;
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct OpenPlan {
     /// Keys in the store.
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// How often each is measured.
+    /// Rounds; the median counts.
     pub rounds: usize,
     /// Seed of the keys.
     pub seed: u64,
-    /// The store's folder: one of an earlier run, with as many keys, or a new one.
+    /// The store's folder: a new one, or that of an earlier run with as many keys.
     pub folder: PathBuf,
 }
 
-/// What `bench open` measured: CPU times in seconds, medians. The field names are an interface.
+/// What `bench open` measured: median CPU times in seconds. Field names are an interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct OpenReport {
     /// Keys in the store.
     pub keys: u64,
-    /// Rounds of which the median counts.
+    /// Rounds; the median counts.
     pub rounds: u64,
     /// Bytes of the filter's image.
     pub image_bytes: u64,
-    /// Reading the image's file.
+    /// Time to read the image's file.
     pub read_image_seconds: f64,
-    /// Opening the store with it.
+    /// Time to open the store with the image.
     pub open_seconds: f64,
-    /// Opening over reading.
+    /// `open_seconds` divided by `read_image_seconds`.
     pub open_over_read_image: f64,
-    /// By the clock, with files that the system has not in memory: reading the image's file.
+    /// Elapsed time to read the image's file when it is not in the page cache.
     pub cold_read_image_seconds: f64,
-    /// Opening the store with it.
+    /// Elapsed time to open the store then.
     pub cold_open_seconds: f64,
-    /// Opening over reading.
+    /// `cold_open_seconds` divided by `cold_read_image_seconds`.
     pub cold_open_over_read_image: f64,
-    /// Where the filter came from, as the store says.
+    /// Where the filter came from, as the store reports it.
     pub open_filter: String,
-    /// Opening the store without a filter, for comparison: manifest, log and tables' indexes.
+    /// Time to open the store without a filter, for comparison: manifest, log and the tables'
+    /// indexes.
     pub open_unguarded_seconds: f64,
-    /// Reading all keys once.
+    /// Time to read all keys once.
     pub read_keys_seconds: f64,
-    /// Opening the store without the image.
+    /// Time to open the store without the image, which rebuilds the filter.
     pub rebuild_seconds: f64,
-    /// Opening without it over reading all keys.
+    /// `rebuild_seconds` divided by `read_keys_seconds`.
     pub rebuild_over_read_keys: f64,
-    /// Where the filter came from then.
+    /// Where the filter came from in that case.
     pub rebuild_filter: String,
 }
 
-/// Measures. The store stays in `plan.folder`.
+/// Measures openings. The store stays in `plan.folder`.
 pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenReport> {
     if plan.keys == 0 || plan.rounds == 0 {
         return Err(LabError::Plan("a key and a round are the least to measure".into()));
@@ -133,7 +134,7 @@ pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenRe
 }
 
 fn options(guard: GuardKind) -> Options {
-    // No other thread works while an open is measured.
+    // No background thread may work while an opening is measured.
     Options::new()
         .guard(guard)
         .learn_questions(false)
@@ -154,7 +155,7 @@ fn make(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<()> {
     Ok(db.close()?)
 }
 
-/// The file of the filter's image. An error if there is none, or more than one.
+/// Returns the file of the filter's image. An error if there is none, or more than one.
 fn image_of(folder: &Path) -> Result<PathBuf> {
     let files = std::fs::read_dir(folder).map_err(folder_error(folder))?;
     let paths = files.filter_map(|file| Some(file.ok()?.path()));
@@ -167,7 +168,7 @@ fn image_of(folder: &Path) -> Result<PathBuf> {
     Ok(image.clone())
 }
 
-/// One opening.
+/// The CPU time of one opening, and where its filter came from.
 struct Opening {
     seconds: f64,
     filter: String,
@@ -186,7 +187,7 @@ fn open(plan: &OpenPlan, guard: GuardKind) -> Result<Opening> {
     Ok(Opening { seconds, filter })
 }
 
-/// The time of reading all keys once, by a scan.
+/// Returns the CPU time of one full scan, the opening not included.
 fn read_keys(plan: &OpenPlan) -> Result<f64> {
     let db = Db::open(&plan.folder, options(GuardKind::Open))?;
     let start = cpu_time();
@@ -210,7 +211,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let folder = folder.path().join("store");
         let plan = OpenPlan { keys: 5000, value_bytes: 20, rounds: 2, seed: 7, folder };
-        // The second time the store is there.
+        // The second pass reopens the store that the first one made.
         for _ in 0..2 {
             let report = bench_open(&plan, &mut Silent).expect("measures");
             assert_eq!(report.open_filter, "image");

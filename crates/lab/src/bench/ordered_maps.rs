@@ -1,11 +1,11 @@
-//! The ordered maps that `bench map` compares, each built at once of sorted keys.
+//! The ordered maps that `bench map` compares. Each is built at once from sorted keys.
 //! ```text
 //! fst            the succinct trie, whole keys             fst-prefixes   what tells keys apart
 //! art            adaptive radix tree (crate blart)         btree          the standard library's
 //! sorted-array   keys side by side, binary search          automaton      minimal (crate fst)
 //! ```
-//! Invariant: a key's value is its place in the order. Memory is told without the eight bytes of
-//! each value.
+//! Invariant: a key's value is its place in key order. Memory is reported without the eight bytes
+//! of each value.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -20,29 +20,30 @@ use crate::keys::key_list::SortedKeys;
 
 const VALUE_BYTES: usize = size_of::<u64>();
 
-/// A key that is asked for.
+/// A key that is looked up.
 #[derive(Clone, Copy)]
 pub(crate) struct AskedKey<'a> {
     pub(crate) key: &'a [u8],
-    /// The same, ended so that it is no prefix of another one.
+    /// The same key with a zero byte appended, so that it is no prefix of another one.
     pub(crate) ended: &'a [u8],
 }
 
-/// Keys and their places.
+/// A map from keys to their places in key order.
 pub(crate) trait OrderedMap {
     fn get(&self, asked: AskedKey<'_>) -> Option<u64>;
 
-    /// The sum of the first `count` values from a key on, which shows that they were read.
+    /// Returns the sum of the first `count` values at or after a key, which forces the map to read
+    /// them.
     fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64;
 
-    /// Its bytes, without values.
+    /// Returns the memory of the map in bytes, without values.
     fn key_bytes(&self) -> usize;
 }
 
 /// Builds a map.
 type Build = fn(&SortedKeys) -> Result<Box<dyn OrderedMap>>;
 
-/// All of them, by name. `is_numbers`: all keys have eight bytes.
+/// Returns all builders, by name. `is_numbers`: all keys have eight bytes.
 pub(crate) fn builders(is_numbers: bool) -> [(&'static str, Build); 6] {
     let (art, btree, array): (Build, Build, Build) = match is_numbers {
         true => (
@@ -74,7 +75,8 @@ fn numbered(keys: &SortedKeys) -> impl Iterator<Item = (&[u8], u64)> {
     keys.iter().zip(0..)
 }
 
-/// A key that no other one begins with, if keys have no zero byte.
+/// Returns the key with a zero byte appended. If keys have no zero byte, no other key begins with
+/// it.
 pub(crate) fn ended(key: &[u8]) -> Box<[u8]> {
     [key, &[0]].concat().into()
 }
@@ -110,8 +112,8 @@ impl OrderedMap for FstMap {
     }
 }
 
-/// An adaptive radix tree. Its inner nodes alone count as memory: in the paper a leaf is a pointer
-/// to the record, here it has the whole key, too.
+/// An adaptive radix tree. Only its inner nodes count as memory. A leaf of the paper is a pointer to
+/// the record; a leaf of this crate also holds the whole key.
 struct Art<K>(TreeMap<K, u64>);
 
 fn art_of_numbers(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
@@ -146,8 +148,9 @@ impl<K: blart::AsBytes + std::borrow::Borrow<[u8]>> OrderedMap for Art<K> {
     }
 }
 
-/// What a B-tree of the standard library takes without values if it is built at once, reckoned:
-/// nodes of eleven entries, full; one in twelve keys is in an inner node, beside twelve pointers.
+/// Estimates the memory of the standard library's B-tree, without values, after a bulk build. All
+/// nodes are full: eleven entries each. One key in twelve is in an inner node, which has twelve
+/// pointers, too.
 fn btree_bytes(keys: usize, key_size: usize) -> usize {
     const ENTRIES: usize = 11;
     const HEADER_BYTES: usize = 16;
@@ -206,7 +209,7 @@ impl OrderedMap for StringTree {
     }
 }
 
-/// Numbers in order: the place of one is its value.
+/// Sorted numbers; the value of a number is its place.
 struct Numbers(Vec<u64>);
 
 impl OrderedMap for Numbers {
@@ -224,7 +227,7 @@ impl OrderedMap for Numbers {
     }
 }
 
-/// Strings in order, and where each ends.
+/// Sorted strings, stored side by side with their ends.
 struct Strings(SortedKeys);
 
 impl OrderedMap for Strings {
@@ -242,10 +245,10 @@ impl OrderedMap for Strings {
     }
 }
 
-/// A minimal automaton: it shares what keys begin with, and what they end with.
+/// A minimal automaton: keys share common prefixes and common suffixes.
 struct Automaton {
     map: fst::Map<Vec<u8>>,
-    /// Of an automaton of the same keys that has no values.
+    /// The size of an automaton of the same keys without values.
     key_bytes: usize,
 }
 

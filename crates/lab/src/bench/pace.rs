@@ -1,20 +1,20 @@
-//! Operations at a steady rate, timed as their senders see them.
+//! Operations at a steady rate, timed as their senders experience them.
 //! ```text
 //! due      |    |    |    |    |    |    |         one operation every so often
 //! done     |    |    |         ||||  |   |         the fourth took long: the next ones wait,
 //!                    <-------->                    and their time runs from when they were due
 //! ```
-//! A client that waits for a slow operation before it sends the next one would count one slow
-//! operation where users see many (coordinated omission).
-//! Invariant: what is due does not depend on how long this thread sleeps, so the rate is kept. Time
-//! that the thread overslept is not counted: what was due meanwhile is timed from its waking.
+//! A client that waits for a slow operation before it sends the next one counts one slow operation
+//! where users see many. This is coordinated omission.
+//! Invariant: due times do not depend on how long this thread sleeps, so the rate is kept. Time
+//! that the thread overslept does not count: operations due meanwhile are timed from its waking.
 
 use std::time::{Duration, Instant};
 
-/// A sleep is not worth it for less.
+/// The shortest wait that is worth a sleep.
 const SLACK: Duration = Duration::from_millis(1);
 
-/// When the next operation is due.
+/// The schedule of operations.
 pub(crate) struct Pace {
     interval: Option<Duration>,
     next: Instant,
@@ -23,25 +23,25 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A number of operations a second, from now on. None: as fast as they go.
+    /// Schedules operations at this rate from now on. None: as fast as possible.
     pub(crate) fn new(ops_per_second: Option<f64>) -> Pace {
         let interval = ops_per_second.map(|rate| Duration::from_secs_f64(1.0 / rate));
         let now = Instant::now();
         Pace { interval, next: now, awake: now }
     }
 
-    /// Everything is due so much later.
+    /// Delays the whole schedule by `wait`.
     pub(crate) fn after(mut self, wait: Duration) -> Pace {
         self.next += wait;
         self
     }
 
-    /// Whether it is `end`, or nothing more is due before it.
+    /// Whether `end` has come, or no more operation is due before it.
     pub(crate) fn is_over(&self, end: Instant) -> bool {
         self.next.max(Instant::now()) >= end
     }
 
-    /// Waits until the next operation is due; gives the moment from which its time runs.
+    /// Waits until the next operation is due. Returns the moment from which to time it.
     pub(crate) fn wait(&mut self) -> Instant {
         let now = Instant::now();
         let Some(interval) = self.interval else { return now };
@@ -53,7 +53,8 @@ impl Pace {
         self.send(interval, Instant::now())
     }
 
-    /// The next operation is sent now; gives the moment from which its time runs.
+    /// Advances the schedule by the operation that is sent now. Returns the moment from which to
+    /// time it.
     fn send(&mut self, interval: Duration, now: Instant) -> Instant {
         let start = self.next.max(self.awake).min(now);
         self.next += interval;
@@ -70,7 +71,7 @@ mod tests {
         let mut pace = Pace::new(Some(1000.0));
         let first = pace.wait();
         std::thread::sleep(Duration::from_millis(20));
-        // Twenty more were due meanwhile, a millisecond apart.
+        // Twenty more operations, a millisecond apart, came due meanwhile.
         for late in 1..=15 {
             assert_eq!(pace.wait() - first, Duration::from_millis(late));
         }
@@ -82,7 +83,7 @@ mod tests {
         let mut pace = Pace::new(Some(100.0));
         let first = pace.next;
         let at = |millis| first + Duration::from_millis(millis);
-        // Nothing was sent for 35 milliseconds, for a reason that only this thread knows.
+        // The thread overslept: nothing was sent for 35 milliseconds.
         pace.awake = at(35);
         let starts = [36, 37, 38, 39].map(|now| pace.send(interval, at(now)));
         assert_eq!(starts, [at(35); 4], "due after 0, 10, 20 and 30");

@@ -1,20 +1,20 @@
-//! What partial merges write, with levels as amounts of flushes: keys are spread evenly, tables are
-//! small.
+//! A model of what partial merges write. Levels are amounts of flushes, keys are spread evenly, and
+//! tables are small.
 //! ```text
 //! level 0    T flushes wait                  -> merged with all of level 1
 //! level l    full: the excess d              -> rewrites d / size of the next level, and itself
 //! below it   nothing                         -> the tables only move
 //! oldest     as large as it is               -> its level follows
 //! ```
-//! Real trees differ in two ways. They choose tables with little overlap, which saves writes; they
-//! rewrite a table whole if a part of it overlaps, which costs some. Invariant: nothing here looks
-//! at a store; what a store has written is compared with it.
+//! Real trees differ in two ways. They choose tables with little overlap, which saves writes. They
+//! rewrite a table whole if any part of it overlaps, which costs writes. Invariant: the model never
+//! looks at a store; a store's writes are compared with it.
 
 use trommel::Policy;
 use trommel::options::LevelRule;
 
-/// How often each of the flushes is written. None: a level above the last has several runs, and is
-/// not emptied table by table.
+/// Returns how often each flush is written. None: a level above the last has several runs, and so
+/// is not emptied table by table.
 pub(crate) fn partial_writes(policy: &Policy, size_ratio: u32, flushes: u64) -> Option<f64> {
     let rule = |level| policy.rule(size_ratio, level);
     let levels = 1..=PartialTree::last_level(&rule, flushes as f64);
@@ -28,25 +28,25 @@ pub(crate) fn partial_writes(policy: &Policy, size_ratio: u32, flushes: u64) -> 
     Some(tree.written / flushes as f64)
 }
 
-/// Sizes in flushes.
+/// The sizes of a tree's levels, in flushes.
 struct PartialTree<'r> {
     rule: &'r dyn Fn(usize) -> LevelRule,
-    /// In level 0, above the oldest run.
+    /// Level 0, without the oldest run.
     young: u64,
-    /// In level 1 and so on, but for the last.
+    /// Level 1 and so on, without the last level.
     inner: Vec<f64>,
-    /// In the oldest run.
+    /// The oldest run.
     oldest: f64,
     written: f64,
 }
 
 impl PartialTree<'_> {
-    /// Flushes of a unit of a level.
+    /// Returns the flushes in a unit of a level.
     fn unit(rule: &dyn Fn(usize) -> LevelRule, level: usize) -> f64 {
         (0..level).map(|above| rule(above).ratio as f64).product()
     }
 
-    /// The level of a run of so many flushes: the least that is not full.
+    /// Returns the level of a run of `flushes` flushes: the first level that is not full.
     fn last_level(rule: &dyn Fn(usize) -> LevelRule, flushes: f64) -> usize {
         let is_full =
             |level: usize| flushes >= (rule(level).ratio as f64 - 0.5) * Self::unit(rule, level);
@@ -64,7 +64,7 @@ impl PartialTree<'_> {
         if last == 0 || self.young >= (self.rule)(0).ratio {
             self.carry(last);
         } else if (self.rule)(0).run_units > 1 && self.young > 1 {
-            // Level 0 has one run, which every flush joins.
+            // Level 0 has one run, and every flush merges into it.
             self.written += self.young as f64;
         }
         let last = Self::last_level(self.rule, self.oldest);
@@ -81,7 +81,7 @@ impl PartialTree<'_> {
         self.written += *into;
     }
 
-    /// The level that is the most times too large.
+    /// Returns the level that exceeds its size by the largest factor.
     fn fullest(&self) -> Option<usize> {
         let fullness = |level: usize| {
             let room = ((self.rule)(level).ratio - 1) as f64 * Self::unit(self.rule, level);
@@ -92,7 +92,7 @@ impl PartialTree<'_> {
         too_large.max_by(|one, other| one.1.total_cmp(&other.1)).map(|(level, _)| level)
     }
 
-    /// What is too much goes down.
+    /// Moves the excess of a level into the next level.
     fn push(&mut self, level: usize) {
         let room = ((self.rule)(level).ratio - 1) as f64 * Self::unit(self.rule, level);
         let size = self.inner[level - 1];

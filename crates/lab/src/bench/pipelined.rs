@@ -1,9 +1,9 @@
-//! Point hits through a queue, beside the same gets one after the other.
+//! Gets of stored keys through a queue, compared with the same gets one after the other.
 //! ```text
 //! round   get get get ...      submit x depth, then: an answer, the next get, ...      in turns
 //! ```
 //! Invariant: both sides ask for the same keys in the same order, and every answer was checked
-//! before it was timed.
+//! before timing.
 
 use std::hint::black_box;
 
@@ -66,7 +66,8 @@ pub(crate) fn measure(
     })
 }
 
-/// Requires: they are gets.
+/// Returns the key of a point query.
+/// Requires: the queries are gets.
 fn point<'k>(queries: &'k Queries, place: usize, stored: &'k SortedKeys) -> &'k [u8] {
     match queries.query(place, stored) {
         Query::Point(key) => key,
@@ -74,7 +75,7 @@ fn point<'k>(queries: &'k Queries, place: usize, stored: &'k SortedKeys) -> &'k 
     }
 }
 
-/// Asks for all keys with `depth` of them under way.
+/// Asks for all keys, with `depth` gets in flight.
 fn ask(
     db: &Db,
     keys: &[&[u8]],

@@ -3,8 +3,8 @@
 //! keys -> each filter (probe_filters.rs) -- the same questions, in turns --> times, rates
 //!                                        -- of several threads (probe_threads.rs) --> speeds
 //! ```
-//! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
-//! stored key that a filter denies is counted.
+//! Invariant: all filters have the same keys and answer the same questions, in rounds in which they
+//! take turns. Every stored key that a filter denies is counted.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -94,7 +94,8 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
     Ok(reports)
 }
 
-/// Builds a filter. If that is asked for, with the setting that takes the memory asked for.
+/// Builds a filter. If the plan asks to fit its size, with the setting that takes the planned
+/// memory.
 fn fitted(
     guard: GuardKind,
     plan: &ProbePlan,
@@ -133,7 +134,8 @@ fn rounds_of(
     built.iter().map(of).collect()
 }
 
-/// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
+/// Times single probes of each kind of query. A filter that cannot answer a kind has no times for
+/// it.
 fn probe_times(built: &[&Built], questions: &ProbeQuestions, stored: &SortedKeys) -> Vec<ProbeNs> {
     let mut codes = Codes::new();
     let mut of = |queries: &Queries| {
@@ -151,7 +153,8 @@ fn probe_times(built: &[&Built], questions: &ProbeQuestions, stored: &SortedKeys
     kinds.map(|(((miss, hit), empty), mixed)| ProbeNs::of([miss, hit, empty, mixed])).collect()
 }
 
-/// Probes the tables of a tree, newest first, until one says "maybe"; None for global filters.
+/// Times probing the tables of a tree, newest first, until one says "maybe". None for global
+/// filters.
 fn tree_times(
     built: &[&Built],
     questions: &ProbeQuestions,
@@ -172,7 +175,7 @@ fn tree_times(
     times.zip(built).map(|(times, built)| built.tables().is_some().then_some(times)).collect()
 }
 
-/// The first table that may hold what is asked for.
+/// Returns the first table that may hold what the query asks for.
 #[inline]
 fn first_maybe(tables: &[Table], query: &Query<'_>) -> Option<usize> {
     match query {
@@ -184,10 +187,10 @@ fn first_maybe(tables: &[Table], query: &Query<'_>) -> Option<usize> {
     }
 }
 
-/// Keys that are asked for at once.
+/// Keys in one batch.
 const BATCH: usize = 16;
 
-/// Probes the points of each kind in batches; None for per-table filters.
+/// Times point queries in batches. None for per-table filters.
 fn batch_times(built: &[&Built], questions: &ProbeQuestions) -> Vec<Option<ProbeNs>> {
     let is_global = |built: &Built| matches!(built.filter, ProbedFilter::Global { .. });
     let of = |queries: &Queries| {
@@ -225,7 +228,7 @@ fn rates(filter: &ProbedFilter, questions: &ProbeQuestions, stored: &SortedKeys)
     ProbeRates { point_miss: rate(&questions.miss), empty_range: rate(&questions.empty) }
 }
 
-/// The runs that are searched for nothing, for each kind of question of the plan.
+/// Returns how many runs are searched in vain, for each further kind of question.
 fn asked(
     filter: &ProbedFilter,
     questions: &ProbeQuestions,
@@ -245,11 +248,11 @@ fn asked(
     questions.asked.iter().map(report).collect()
 }
 
-/// The most keys that are asked for to see whether one is denied.
+/// The most keys that are checked for false negatives.
 const CHECKED_MAX: usize = 1_000_000;
 
-/// Asks for every key, or of many for every so many-th, and for a range that begins `width` before
-/// it.
+/// Counts the keys that the filter denies, as points and as ranges that begin `width` before the
+/// key. Of many keys, evenly spaced ones are checked.
 fn false_negatives(filter: &ProbedFilter, keys: &SortedKeys, width: u64) -> u64 {
     let mut codes = Codes::new();
     let mut denied = 0;
@@ -271,8 +274,8 @@ fn false_negatives(filter: &ProbedFilter, keys: &SortedKeys, width: u64) -> u64 
 const LINE_BYTES: usize = 64;
 const LINE_STEPS: usize = 200_000;
 
-/// A walk through memory of `size_bytes`, one line after the other in random order, each read
-/// depending on the one before.
+/// Returns the time of a dependent random read: a walk through `size_bytes` of memory, one cache
+/// line after the other in random order.
 fn line_ns(size_bytes: u64) -> f64 {
     let lines = (size_bytes as usize / LINE_BYTES).max(1);
     let words_per_line = LINE_BYTES / size_of::<u64>();
@@ -350,7 +353,7 @@ mod tests {
         }
     }
 
-    /// With a model of text no run is searched for a user who is not there; without one, most are.
+    /// With a model of text, no run is searched for an absent user. Without one, most are.
     #[test]
     fn absent_prefixes_are_asked_of_every_filter_that_knows_ranges() {
         let guards = [kinds::BLOCKED_BLOOM, kinds::SURF_REAL, kinds::SNARF].map(GuardKind::Table);

@@ -1,4 +1,4 @@
-//! What `bench probe` measures: each filter built of the same keys.
+//! The filters that `bench probe` measures, all built from the same keys.
 //! ```text
 //! grf            9 of 10 keys -> base         the others, in flushes -> overlay     1 probe, or 16
 //! chucky, remix  9 of 10 keys -> oldest run   the others -> runs of inner levels    1 probe
@@ -22,36 +22,36 @@ use crate::keys::key_list::SortedKeys;
 use crate::keys::rng::{Rng, scramble};
 use crate::questions::queries::Kind;
 
-/// The most runs of a level: the filter has slots for so many.
+/// The most runs of a level: the filter has this many slots.
 const SLOTS_OF_LEVEL_MAX: u32 = 100;
-/// The base has all but one of so many keys.
+/// One key in this many is in the overlay, all others in the base.
 const OVERLAY_SHARE: usize = 10;
-/// Levels of the tree over which `probe_all_ns` goes.
+/// Levels of the tree that `probe_all_ns` is measured on.
 const TREE_LEVELS: u32 = 3;
 
 pub(crate) type Table = Box<dyn AnyFilter>;
 
-/// A built filter, and what building it took.
+/// A built filter, and the cost of building it.
 pub(crate) struct Built {
     pub(crate) guard: GuardKind,
     pub(crate) filter: ProbedFilter,
     pub(crate) build_ns_per_key: f64,
     pub(crate) insert_ns_per_key: f64,
-    /// Of the filter of all keys.
+    /// Size of the filter of all keys.
     pub(crate) size_bytes: u64,
 }
 
 pub(crate) enum ProbedFilter {
-    /// One filter of all keys, and the filters of the tables of a tree, newest first.
+    /// One filter of all keys, and the filters of a tree's tables, newest first.
     PerTable { whole: Table, tables: Vec<Table> },
-    /// That of a tree, and the tree's runs.
+    /// A part of the global filter, and the shape of its tree.
     Global { part: Part, shape: Shape },
-    /// A filter that knows in which run each key is.
+    /// A filter that knows the run of each key.
     Locator { kind: &'static dyn RunLocatorKind, filter: Box<dyn AnyRunLocator> },
 }
 
 impl Built {
-    /// The filters of the tables of a tree; None: one filter is enough for it.
+    /// Returns the filters of the tree's tables. None: one filter serves the whole tree.
     pub(crate) fn tables(&self) -> Option<&[Table]> {
         match &self.filter {
             ProbedFilter::PerTable { tables, .. } => Some(tables),
@@ -59,14 +59,14 @@ impl Built {
         }
     }
 
-    /// What these take together.
+    /// Returns the bytes of these filters together.
     pub(crate) fn tree_bytes(&self) -> Option<u64> {
         let tables = self.tables()?;
         Some(tables.iter().map(|table| table.size_bytes() as u64).sum())
     }
 }
 
-/// What the filter of all keys would take.
+/// Returns the size of the filter of all keys, in bytes, by building it.
 pub(crate) fn size_bytes(
     guard: GuardKind,
     plan: &ProbePlan,
@@ -154,7 +154,8 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
-/// The oldest run, and the runs of full inner levels.
+/// Builds a locator: first from the keys of the oldest run, then with the runs of full inner
+/// levels.
 fn build_locator(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &SortedKeys) -> Built {
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let (oldest, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
@@ -171,7 +172,7 @@ fn build_locator(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &Sor
     oldest.iter().for_each(|key| builder.push(key));
     let mut filter = builder.finish();
     let build_ns_per_key = per_key(start, oldest.len());
-    // A run of the second level has as many keys as T of the first.
+    // A run of the second level has T times as many keys as one of the first.
     let mut runs: Vec<Vec<&[u8]>> = vec![Vec::new(); usize::from(inner) * 2];
     for key in newer.iter() {
         let of_first = rng.below(u64::from(plan.size_ratio) + 1) == 0;
@@ -220,7 +221,7 @@ fn build_tables(
     let start = Instant::now();
     let whole = table(keys.iter(), &options(plan, kind, training))?;
     let build_ns_per_key = per_key(start, keys.len());
-    // Training takes as long for a small table as for a large one: theirs are not trained.
+    // Filters of small tables are not trained: training takes as long as for a large table.
     let options = options(plan, kind, &[]);
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let flush_count = keys.len().div_ceil(flush_keys(plan, keys.len()));
@@ -237,9 +238,8 @@ fn build_tables(
     Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
 }
 
-/// The filters of a tree just before a merge into the last level: one table for each run, newest
-/// first. Each inner level has T - 1 runs; the last one is T - 1 times as large as a unit of its
-/// level.
+/// Builds the filters of a tree just before a merge into the last level: one table for each run,
+/// newest first. Each inner level has T - 1 runs. The last run has T - 1 units of its level.
 pub(crate) fn tables_of_a_tree(
     plan: &ProbePlan,
     options: &FilterOptions,
@@ -264,7 +264,8 @@ pub(crate) fn tables_of_a_tree(
 }
 
 impl ProbedFilter {
-    /// Probes once. For per-table filters: the one that holds all keys.
+    /// Probes once. A per-table guard probes its one filter of all keys. False: the key or range is
+    /// not there.
     #[inline]
     pub(crate) fn may_hold(&self, query: &Query<'_>, codes: &mut Codes) -> bool {
         match (self, query) {
@@ -283,7 +284,7 @@ impl ProbedFilter {
         }
     }
 
-    /// The runs of a tree that it says may hold what is asked for.
+    /// Returns how many runs of the tree may hold what the query asks for.
     pub(crate) fn runs(&self, query: &Query<'_>, codes: &mut Codes) -> usize {
         let may_hold = |table: &&Table| match query {
             Query::Point(key) => table.may_contain(key),

@@ -1,4 +1,4 @@
-//! What `bench probe` asks, and what trains the filters that learn from ranges.
+//! The questions of `bench probe`, and the ranges that train filters which learn from ranges.
 //! ```text
 //! points        a stored key, or one like them                       misses, hits
 //! ranges        from a key like the stored ones on                   empty ones
@@ -8,8 +8,8 @@
 //!               then mixed ones and the empty ones among them
 //! asked, too    what else no stored key answers (unanswered.rs): the runs of a tree are counted
 //! ```
-//! Invariant: a range that is asked trained no filter, but others that begin at the same key may
-//! have.
+//! Invariant: training ranges and measured ranges are drawn separately. Both may begin at the same
+//! key.
 
 use trommel_filters::Question;
 
@@ -31,9 +31,9 @@ pub(crate) struct ProbeQuestions {
     pub(crate) miss: Queries,
     pub(crate) hit: Queries,
     pub(crate) empty: Queries,
-    /// Ranges with a key and without, as they are drawn. None: no filter is trained.
+    /// Ranges with and without a key, as they were drawn. None: no filter is trained.
     pub(crate) mixed: Option<Queries>,
-    /// What else is asked.
+    /// Further kinds of questions.
     pub(crate) asked: Vec<(Ask, Queries)>,
     pub(crate) training: Vec<Question>,
 }
@@ -70,7 +70,7 @@ fn asked(ask: Ask, plan: &ProbePlan, keys: &KeySet) -> Queries {
     ask.draw(keys, plan.queries, Some(width), &mut Rng::new(scramble(plan.seed ^ 4)))
 }
 
-/// Ranges of one width that begin at a key of a set of which half is stored.
+/// Ranges of one width. They begin at a key of a set of which half is stored.
 struct YcsbRanges<'k> {
     stored: &'k SortedKeys,
     others: SortedKeys,
@@ -99,7 +99,7 @@ impl<'k> YcsbRanges<'k> {
 
     fn draw(&self, rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
         let place = self.places.draw(rng);
-        // Hot keys of both halves take turns.
+        // Even places are stored keys and odd ones are not, so both halves have hot keys.
         let key = match place % 2 {
             0 => self.stored.get(place / 2),
             _ => self.others.get(place / 2 % self.others.len()),
@@ -110,7 +110,7 @@ impl<'k> YcsbRanges<'k> {
         (lower, upper)
     }
 
-    /// So many empty ranges, and all that were drawn till then.
+    /// Draws ranges until `count` are empty. Returns the empty ones, and all that were drawn.
     fn asked(&self, count: usize, rng: &mut Rng) -> Result<(Queries, Queries)> {
         let lists = || (KeyList::new(), KeyList::new());
         let (mut empty, mut mixed) = (lists(), lists());
@@ -130,7 +130,7 @@ impl<'k> YcsbRanges<'k> {
             let problem = "too few ranges are empty: use a smaller --range-width";
             return Err(LabError::Plan(problem.into()));
         }
-        // To a filter both are closed ranges.
+        // A filter sees both kinds as closed ranges.
         let of = |lists: (KeyList, KeyList)| Queries::of(Kind::EmptyRange, lists.0, lists.1);
         Ok((of(empty), of(mixed)))
     }

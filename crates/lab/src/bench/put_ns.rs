@@ -1,26 +1,26 @@
-//! How long single writes took.
+//! Percentiles of the times of single writes.
 //! ```text
 //! a time for each write -> sorted -> ranks
 //! ```
-//! Invariant: ranks are exact, from all writes.
+//! Invariant: percentiles are exact, over all writes.
 
 use serde::Serialize;
 
-/// Times of one write, in nanoseconds: exact, from all writes.
+/// Exact percentiles of the time of one write, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PutNs {
-    /// Half of the writes took no longer.
+    /// The median.
     pub p50: u64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99: u64,
-    /// 999 of 1000 took no longer.
+    /// The 99.9th percentile.
     pub p999: u64,
-    /// The longest.
+    /// The maximum.
     pub max: u64,
 }
 
 impl PutNs {
-    /// Zeros if there are no times.
+    /// Sorts the times and picks the percentiles; zeros if there are no times.
     pub(crate) fn of(mut times: Vec<u64>) -> PutNs {
         times.sort_unstable();
         let share = |share: f64| {

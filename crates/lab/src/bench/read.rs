@@ -1,8 +1,8 @@
-//! `bench read`: one store per guard, the same keys, the same questions, rounds that take turns.
+//! `bench read`: one store per guard, with the same keys and questions, in rounds that take turns.
 //! ```text
 //! load per guard -> check every answer -> timed rounds -> p99 pass -> tracing pass -> report
 //! ```
-//! Invariant: counts are taken over the timed rounds alone, and every answer was checked before.
+//! Invariant: counts are taken over the timed rounds alone, after every answer was checked.
 
 use std::collections::HashSet;
 use std::hint::black_box;
@@ -49,48 +49,48 @@ pub struct ReadPlan {
     pub guards: Vec<GuardKind>,
     /// Where the keys come from.
     pub dist: Dist,
-    /// How a file of keys is written.
+    /// The format of a file of keys.
     pub file_format: FileFormat,
     /// How many keys; None: 1,000,000, or all of a file.
     pub keys: Option<usize>,
     /// The shape of the trees.
     pub tree: TreePlan,
-    /// Questions of each kind per round, of each thread.
+    /// Questions of each kind, per round and thread.
     pub queries: usize,
-    /// How often each kind is asked, by all guards in turns; the median time counts.
+    /// Rounds of each kind, in which guards take turns; the median time counts.
     pub rounds: usize,
     /// How many threads ask at once.
     pub threads: usize,
-    /// How many neighbouring keys a range takes in.
+    /// How many neighbouring keys a range spans.
     pub range_width: u64,
-    /// How many stored keys are asked for at once, through a queue, beside one after the other.
-    /// None: that is not measured.
+    /// The depth of a queue for gets of stored keys, compared with gets one after the other. None:
+    /// it is not measured.
     pub pipelined: Option<usize>,
     /// How gets are spread over the keys.
     pub skew: Skew,
-    /// What else is special about keys and questions.
+    /// Further properties of keys and questions.
     pub workload: ReadWorkload,
-    /// What is asked. Counts and batches are measured if it is everything.
+    /// The kinds of questions. Only if all are asked, counts and batches are measured, too.
     pub kinds: Vec<Kind>,
-    /// What else is asked, that no stored key answers. It is drawn like the keys, without skew.
+    /// Further questions that no stored key answers. They are drawn like the keys, without skew.
     pub asks: Vec<Ask>,
-    /// Whether stores are scanned from end to end, too.
+    /// Whether full scans of the stores are measured, too.
     pub full_scan: bool,
     /// Whether gets are counted by the level of their key, and by table.
     pub by_level: bool,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
-    /// How many stores are loaded at once, at least 1. More: the times of loading are not those of
-    /// a store that has the machine to itself.
+    /// How many stores are loaded at once, at least 1. With more than one, loading times are not
+    /// those of a store that has the machine to itself.
     pub loaders: usize,
-    /// Whether guards are told another number of bits where they take more, or less, than they are
-    /// told.
+    /// Whether to search for the setting of bits per key with which a guard takes the planned
+    /// memory.
     pub fit_bits: bool,
-    /// Where the stores are made: a folder for each guard in it.
+    /// The folder of the stores: each guard has a folder in it.
     pub folder: PathBuf,
 }
 
-/// What was measured of one guard, and the statistics of its store at the end.
+/// The report of one guard, and its store's statistics at the end.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The measurements.
@@ -116,11 +116,11 @@ struct MeasuredStore {
     by_level: Vec<LevelCost>,
     by_table: Vec<TableAsks>,
     pipelined: Option<PipelinedReport>,
-    /// Of each load.
+    /// One for each load.
     base_seen: Vec<BaseSeen>,
 }
 
-/// Measures. The stores stay in `plan.folder`.
+/// Runs the benchmark. The stores stay in `plan.folder`.
 pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Measured>> {
     let least = plan.queries.min(plan.rounds).min(plan.loads).min(plan.loaders);
     if plan.guards.is_empty() || least == 0 {
@@ -152,7 +152,8 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     let mut sides = load_sides(plan, &stored, &readers, progress)?;
     check_answers(&mut sides, &readers, keys.stored(), plan.tree.value_bytes, progress)?;
     if plan.tree.parts.filter_memory.is_some() {
-        // By now it is known what is asked.
+        // The check has shown the store what is asked. Parts that this gives other bits are rebuilt
+        // now.
         sides.iter().try_for_each(|side| side.db.settle())?;
     }
     measure_times(&mut sides, &readers, plan, progress)?;
@@ -177,7 +178,7 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     sides.into_iter().map(|side| measured(side, plan, &stored, &closed)).collect()
 }
 
-/// Questions that no stored key answers.
+/// Draws the questions that no stored key answers.
 fn draw_asked(plan: &ReadPlan, keys: &KeySet) -> Result<Vec<ReaderThreads>> {
     Ask::check(&plan.asks, keys.dist())?;
     let size = (plan.queries, plan.range_width);
@@ -212,7 +213,7 @@ fn load_sides(
     Ok(loaders.into_iter().map(SideLoader::measured).collect())
 }
 
-/// Loads some stores, each by a thread of its own.
+/// Loads several stores, each in its own thread.
 fn load_at_once(loaders: &mut [SideLoader<'_>]) -> Result<()> {
     std::thread::scope(|scope| {
         let load = |loader: &mut SideLoader<'_>| {
@@ -226,7 +227,7 @@ fn load_at_once(loaders: &mut [SideLoader<'_>]) -> Result<()> {
     })
 }
 
-/// Loads one guard's store, again and again in the same folder.
+/// Loads the store of one guard, each time in the same folder.
 struct SideLoader<'p> {
     plan: &'p ReadPlan,
     guard: GuardKind,
@@ -251,7 +252,7 @@ impl<'p> SideLoader<'p> {
         SideLoader { plan, guard, stored, readers, tree, fit, open, reports, seen }
     }
 
-    /// Looks for the setting with which the guard takes what was asked for, by loading.
+    /// Searches, by loading, for the setting with which the guard takes the planned memory.
     fn fit(&mut self, progress: &mut dyn Progress) -> Result<()> {
         if !self.plan.fit_bits || self.guard == GuardKind::Open {
             return Ok(());
@@ -291,7 +292,7 @@ impl<'p> SideLoader<'p> {
         Ok(())
     }
 
-    /// Requires: it was loaded.
+    /// Requires: the store was loaded.
     fn measured(self) -> MeasuredStore {
         let false_negatives = self.seen.iter().map(|seen| seen.wrong).sum();
         MeasuredStore {
@@ -312,7 +313,7 @@ impl<'p> SideLoader<'p> {
     }
 }
 
-/// The guard's memory by the entries of all runs: what is deleted is an entry, too.
+/// Returns the guard's memory in bits per entry of all runs. Deletions are entries, too.
 fn bits_per_entry(stats: &Stats) -> f64 {
     stats.guard.memory_bytes as f64 * 8.0 / stats.entries().max(1) as f64
 }
@@ -353,7 +354,7 @@ impl MeasuredStore {
     }
 }
 
-/// The report with the median time. Requires: there is one.
+/// Returns the report of median time. Requires: at least one report.
 fn median_load(mut reports: Vec<LoadReport>) -> LoadReport {
     let seconds_of_all = reports.iter().map(|report| report.seconds).collect();
     let ops_per_s_rounds = reports.iter().map(|report| report.ops_per_s).collect();
@@ -362,7 +363,7 @@ fn median_load(mut reports: Vec<LoadReport>) -> LoadReport {
     LoadReport { seconds_of_all, ops_per_s_rounds, ..middle }
 }
 
-/// Makes a folder, or finds it empty.
+/// Makes the folder. An error if it has files already.
 fn make_folder(folder: &Path) -> Result<()> {
     let is_used = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
     if is_used {
@@ -380,7 +381,7 @@ fn folder_error(folder: &Path, error: &std::io::Error) -> LabError {
     LabError::Folder { path: folder.to_path_buf(), problem: error.to_string() }
 }
 
-/// Reads every store whole, and asks every question once; also warms the caches.
+/// Scans every store and asks every question once, which also warms the caches.
 fn check_answers(
     sides: &mut [MeasuredStore],
     readers: &[ReaderThreads],
@@ -400,7 +401,7 @@ fn check_answers(
     Ok(())
 }
 
-/// Reads the store from the first key to the last and counts what is not as it was written.
+/// Scans the store and counts the entries that differ from what was written.
 fn count_wrong_entries(db: &Db, keys: &SortedKeys, value_bytes: usize) -> Result<u64> {
     let mut expected_value = Vec::new();
     let mut expected = keys.iter();
@@ -447,7 +448,7 @@ fn measure_times(
     Ok(())
 }
 
-/// Counts, and compares with the truth.
+/// Measures the counts of ranges, and compares them with the true counts.
 fn measure_counts(sides: &mut [MeasuredStore], counts: &CountQueries, deleted: bool) -> Result<()> {
     let medians = medians_ns(sides.len(), |side| {
         counts.ask_all(&sides[side].db)?;
@@ -461,7 +462,7 @@ fn measure_counts(sides: &mut [MeasuredStore], counts: &CountQueries, deleted: b
     Ok(())
 }
 
-/// Asks in batches, in one thread, and compares with single questions.
+/// Measures batches in one thread, compared with single questions.
 fn measure_batches(sides: &mut [MeasuredStore], readers: &[ReaderThreads]) -> Result<()> {
     let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
     let queries: Vec<&Queries> = readers.iter().map(ReaderThreads::first).collect();
@@ -484,8 +485,8 @@ fn measure_scans(sides: &mut [MeasuredStore], keys: u64) -> Result<()> {
     Ok(())
 }
 
-/// What queries have cost so far, summed over the kinds that the store tells apart: between two
-/// readings only one kind is asked.
+/// Returns the statistics of the three kinds of query that the store distinguishes. Between two
+/// readings only one kind is asked, so their sum is the cost of that kind.
 fn all_kinds(stats: &Stats) -> [QueryStats; 3] {
     [stats.point, stats.open_seek, stats.closed_seek]
 }
@@ -512,7 +513,7 @@ fn kind_report(
     }
 }
 
-/// The 99th percentile of the times of single questions.
+/// Returns the 99th percentile of the times of single questions, in nanoseconds.
 fn time_each(db: &Db, queries: &Queries) -> Result<f64> {
     let mut times = Vec::with_capacity(queries.len());
     for place in 0..queries.len() {
@@ -606,7 +607,7 @@ fn measured(
     Ok(Measured { report, stats })
 }
 
-/// What questions cost that no stored key answers.
+/// Returns the costs of the questions that no stored key answers.
 fn asked_reports(kinds: &[(Kind, KindReport)]) -> Vec<AskedKindReport> {
     let report = |(kind, cost): &(Kind, KindReport)| match kind {
         Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),

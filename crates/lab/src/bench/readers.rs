@@ -1,12 +1,11 @@
-//! `bench readers`: what a get costs in CPU time when several threads read at once, while a paced
-//! writer writes.
+//! `bench readers`: the CPU time of a get when several threads read at once, beside a paced writer.
 //! ```text
 //! round 1   [1 reader]  [N readers]   round 2   [N readers]  [1 reader]   ...   CPU time of a get
 //! writer    puts until it has had its share of a core, then sleeps; all the time, beside both
 //! ```
-//! Invariants: each thread's own CPU clock counts. So waiting for a core costs nothing, and
-//! contention on cache lines does. The writer writes values that are there already: every answer is
-//! known, and is checked.
+//! Invariants: each thread's own CPU clock counts. Waiting for a core therefore costs nothing,
+//! while contention on cache lines does. The writer only rewrites stored values, so every answer is
+//! known and checked.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +22,7 @@ use crate::keys::values::fill_value;
 use crate::median::median;
 use crate::progress::Progress;
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct ReadersPlan {
     /// The store's guard.
@@ -32,62 +31,62 @@ pub struct ReadersPlan {
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Readers that are compared with one.
+    /// The number of readers that is compared with one reader.
     pub threads: usize,
-    /// Gets of each reader in a round; every other one is of a key that is there.
+    /// Gets of each reader in a round; every second one is of a stored key.
     pub queries: u64,
-    /// How often both sides are measured.
+    /// Rounds, each with both numbers of readers.
     pub rounds: usize,
     /// The writer's share of a core; 0: no writes.
     pub writer_share: f64,
-    /// Memory for blocks that were read.
+    /// Capacity of the block cache, in bytes.
     pub block_cache_bytes: usize,
-    /// Memory for new entries.
+    /// Capacity of the memtable, in bytes.
     pub write_buffer_bytes: usize,
     /// Seed of keys and questions.
     pub seed: u64,
-    /// Where the store is made: a new folder.
+    /// The store's folder: a new one.
     pub folder: PathBuf,
 }
 
-/// What `bench readers` measured. The field names are an interface.
+/// What `bench readers` measured. Field names are an interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReadersReport {
     /// The guard.
     pub guard: &'static str,
     /// Keys in the store.
     pub keys: u64,
-    /// Readers that were compared with one.
+    /// The number of readers that was compared with one reader.
     pub threads: u64,
     /// Gets of each reader in a round.
     pub queries: u64,
-    /// Rounds of which the median counts.
+    /// Rounds; the median counts.
     pub rounds: u64,
     /// CPU time of a get with one reader, in nanoseconds.
     pub cpu_ns_one: f64,
-    /// CPU time of a get with all of them.
+    /// CPU time of a get with all readers, in nanoseconds.
     pub cpu_ns_many: f64,
-    /// The second over the first: the median of the rounds' own.
+    /// `cpu_ns_many` divided by `cpu_ns_one`: the median over the rounds.
     pub ratio: f64,
-    /// Gets per second, of all readers together, with one.
+    /// Gets per second with one reader.
     pub gets_per_s_one: f64,
-    /// Gets per second with all of them.
+    /// Gets per second of all readers together.
     pub gets_per_s_many: f64,
-    /// The writer's share of a core, as it was.
+    /// The writer's actual share of a core.
     pub writer_share: f64,
-    /// Its writes.
+    /// Writes of the writer.
     pub writes: u64,
-    /// Flushes beside the readers.
+    /// Flushes during the reads.
     pub flushes: u64,
-    /// Merges beside the readers.
+    /// Merges during the reads.
     pub merges: u64,
-    /// Blocks that a get asked for.
+    /// Blocks that one get asked for.
     pub blocks_per_get: f64,
-    /// Answers that were wrong. Must be 0.
+    /// Wrong answers. Must be 0.
     pub wrong_answers: u64,
 }
 
-/// Measures. The store stays in `plan.folder`.
+/// Runs the benchmark. The store stays in `plan.folder`.
 pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<ReadersReport> {
     check(plan)?;
     let options = Options::new()
@@ -98,7 +97,7 @@ pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<
         .sync(SyncPolicy::Interval(Duration::from_secs(1)));
     let db = Db::open(&plan.folder, options)?;
     fill(&db, (plan.keys, plan.value_bytes), |place| key_of(plan, place), progress)?;
-    // Both sides meet a cache that is as warm as it gets.
+    // Warms the cache, so that both sides find it equally warm.
     read(&db, plan, plan.threads)?;
     let (before, over) = (db.stats()?, AtomicBool::new(false));
     let (writer, sides) = std::thread::scope(|scope| {
@@ -148,12 +147,12 @@ fn check(plan: &ReadersPlan) -> Result<()> {
     Ok(())
 }
 
-/// The key of a place; places from `plan.keys` on are not in the store.
+/// Returns the key of a place. Places from `plan.keys` on are not in the store.
 fn key_of(plan: &ReadersPlan, place: u64) -> [u8; 8] {
     scattered_key(plan.seed, place)
 }
 
-/// What readers took together.
+/// The totals of all readers of one measurement.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     gets: u64,
@@ -172,7 +171,7 @@ impl Reading {
     }
 }
 
-/// One reader and all readers, in turns.
+/// Measures one reader and all readers, in turns.
 fn measure(db: &Db, plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<Vec<[Reading; 2]>> {
     progress.stage("reading", plan.rounds as u64);
     let round = |round: usize| {
@@ -199,7 +198,7 @@ fn read(db: &Db, plan: &ReadersPlan, threads: usize) -> Result<Reading> {
     Ok(Reading { gets: plan.queries * threads as u64, cpu, elapsed, wrong })
 }
 
-/// One reader's CPU time and wrong answers.
+/// Reads as one reader. Returns its CPU time and its wrong answers.
 fn read_share(db: &Db, plan: &ReadersPlan, thread: usize) -> Result<(Duration, u64)> {
     let mut rng = Rng::new(plan.seed ^ scramble(thread as u64 + 1));
     let (mut wrong, mut value) = (0, Vec::new());
@@ -220,25 +219,25 @@ fn read_share(db: &Db, plan: &ReadersPlan, thread: usize) -> Result<(Duration, u
     Ok((cpu_time() - start, wrong))
 }
 
-/// The CPU time that this thread has had.
+/// Returns the CPU time that this thread has used.
 pub(crate) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What the writer did.
+/// The writer's totals.
 struct Written {
     writes: u64,
     share: f64,
 }
 
-/// Writes keys that are there, with the values that they have, in bursts of a millisecond or so.
+/// Rewrites stored keys with their own values, in bursts of about a millisecond.
 fn write_paced(db: &Db, plan: &ReadersPlan, over: &AtomicBool) -> Result<Written> {
     const BURST: u64 = 50;
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let mut rng = Rng::new(plan.seed ^ scramble(0));
     let (mut writes, mut value) = (0, Vec::new());
-    // One burst at least, however soon the readers have ended.
+    // At least one burst, however soon the readers end.
     let is_owed = |writes: u64| writes == 0 && plan.writer_share > 0.0;
     while is_owed(writes) || !over.load(Ordering::Relaxed) {
         let had = (cpu_time() - cpu_start).as_secs_f64();

@@ -1,5 +1,5 @@
-//! Rounds that take turns: all sides are measured again and again, one after the other, in one
-//! process. So a noisy machine is noisy to all of them.
+//! Rounds in which all sides take turns, in one process, so that a noisy machine is noisy to all of
+//! them.
 //! ```text
 //! round 1   a b c      round 2   b c a      round 3   c a b  ...      median of each
 //! ```
@@ -9,11 +9,11 @@ use std::time::Instant;
 
 use crate::median::median;
 
-/// Rounds of which the median counts, if no other number is asked for.
+/// The default number of rounds; the median counts.
 pub const ROUNDS: usize = 7;
 
-/// Nanoseconds per operation of each side: the medians of the rounds. `run` does all operations of
-/// one side once, and returns their number.
+/// Returns nanoseconds per operation of each side: the median of [`ROUNDS`] rounds. `run` does all
+/// operations of one side once, and returns their number.
 pub(crate) fn medians_ns<E>(
     sides: usize,
     run: impl FnMut(usize) -> Result<u64, E>,
@@ -22,7 +22,7 @@ pub(crate) fn medians_ns<E>(
     Ok(times.iter_mut().map(|times| median(times)).collect())
 }
 
-/// As above, each round's, in the order in which they were made.
+/// Like [`medians_ns`], but returns the time of every round, in the order of the rounds.
 pub(crate) fn rounds_ns<E>(
     sides: usize,
     run: impl FnMut(usize) -> Result<u64, E>,
@@ -30,7 +30,7 @@ pub(crate) fn rounds_ns<E>(
     so_many_rounds_ns((sides, ROUNDS), run)
 }
 
-/// As above, of so many rounds.
+/// Like [`rounds_ns`], with a given number of rounds.
 pub(crate) fn so_many_rounds_ns<E>(
     (sides, rounds): (usize, usize),
     mut run: impl FnMut(usize) -> Result<u64, E>,
@@ -44,13 +44,13 @@ pub(crate) fn so_many_rounds_ns<E>(
     Ok(times)
 }
 
-/// Round and side of each turn.
+/// Returns the round and the side of each turn.
 pub(crate) fn turns(sides: usize, rounds: usize) -> impl Iterator<Item = (usize, usize)> {
     let of_round = move |round| (0..sides).map(move |turn| (round, (round + turn) % sides));
     (0..rounds).flat_map(of_round)
 }
 
-/// 99 of 100 numbers are at or below it; 0 if there are none.
+/// Returns the 99th percentile; 0 for no numbers.
 pub(crate) fn p99(numbers: &mut [u64]) -> f64 {
     if numbers.is_empty() {
         return 0.0;

@@ -1,5 +1,4 @@
-//! `bench surf-steps`: what each of the things that make SuRF's trie fast is worth (SuRF, Figure
-//! 7).
+//! `bench surf-steps`: what each optimization of SuRF's trie is worth (SuRF, Figure 7).
 //! ```text
 //! LOUDS-Sparse alone -> + LOUDS-Dense -> + ranks -> + selects -> + label search -> + prefetching
 //! the same trie, the same points
@@ -7,8 +6,8 @@
 //! a filter   shortest prefixes; half of the points are stored keys, all as likely
 //! an index   whole keys; all points are stored keys, by YCSB's law (as in the paper)
 //! ```
-//! Invariant: every step gives every point the same answer as the last one, or the report counts
-//! it; rounds take turns.
+//! Invariant: every step gives every point query the same answer as the last step, or the report
+//! counts it. Steps take turns in every round.
 
 use serde::Serialize;
 use trommel_filters::{
@@ -31,12 +30,12 @@ use crate::questions::question_draw::Draw;
 /// Bytes of a value of an index.
 const VALUE_BYTES: usize = size_of::<u64>();
 
-/// Which keys, and how many questions.
+/// The keys, and the number of questions.
 #[derive(Clone, Debug)]
 pub struct SurfStepsPlan {
     /// Where the keys come from.
     pub dist: Dist,
-    /// How a file of keys is written.
+    /// The format of a file of keys.
     pub file_format: FileFormat,
     /// How many keys; None: 1,000,000, or all of a file.
     pub keys: Option<usize>,
@@ -48,12 +47,12 @@ pub struct SurfStepsPlan {
     pub seed: u64,
 }
 
-/// A trie that is asked with so much done to be fast. The field names are an interface.
+/// The trie with the optimizations up to one step. Field names are an interface.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SurfStep {
-    /// What is done more than in the step before.
+    /// The optimization that this step adds.
     pub step: &'static str,
-    /// Its place, counted from 0.
+    /// The step's number, counted from 0.
     pub nth: u64,
     /// Where the keys come from.
     pub dist: String,
@@ -63,11 +62,11 @@ pub struct SurfStep {
     pub index: bool,
     /// Time of a point.
     pub ns_per_op: f64,
-    /// Its rounds, in which steps took turns.
+    /// The time in each round; steps take turns within a round.
     pub ns_per_op_rounds: Vec<f64>,
     /// Size of the trie, without values.
     pub filter_bits_per_key: f64,
-    /// Points that were not answered as by the last step. Must be 0.
+    /// Answers that differ from those of the last step. Must be 0.
     pub wrong_answers: u64,
 }
 
@@ -101,7 +100,7 @@ impl Way<'_> {
     }
 }
 
-/// Measures. A row for each step.
+/// Runs the benchmark; returns a row for each step.
 pub fn surf_steps(plan: &SurfStepsPlan, progress: &mut dyn Progress) -> Result<Vec<SurfStep>> {
     if plan.queries == 0 {
         return Err(LabError::Plan("a query is the least to measure".into()));

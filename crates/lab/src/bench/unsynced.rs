@@ -1,10 +1,9 @@
-//! A disk whose syncs are never waited for.
+//! A disk whose syncs return at once.
 //! ```text
 //! Db -> Unsynced -> Disk      everything but syncs
 //! ```
-//! Invariant: only for stores that are not needed after a power cut. A tree of known shape takes
-//! about a thousand flushes of a few keys each; with their syncs, loading would measure the disk
-//! alone.
+//! Invariant: it serves only stores that need not survive a power cut. A tree of known shape takes
+//! about a thousand flushes of a few keys each. With syncs, loading would measure the disk alone.
 
 use std::io;
 use std::path::Path;
@@ -13,13 +12,13 @@ use std::sync::Arc;
 use trommel::Environment;
 use trommel::storage::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper};
 
-/// The disk: as it is, or without its waits.
+/// Returns the environment of a store: with syncs, or without.
 pub(crate) fn environment(synced: bool) -> Environment {
     let environment = Environment::new();
     if synced { environment } else { environment.storage(Arc::new(Unsynced)) }
 }
 
-/// The disk, without its waits.
+/// The disk without syncs.
 struct Unsynced;
 
 struct UnsyncedFile(Box<dyn Append>);
@@ -51,7 +50,7 @@ impl FolderWrapper for UnsyncedFolder {
         &*self.0
     }
 
-    // Its writes may use the cache of the operating system: they are not measured.
+    // Writes may use the page cache, even if direct I/O is asked for: they are not measured.
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         let access = Access { direct: false, ..access };
         Ok(Box::new(UnsyncedFile(self.0.create_with(name, access)?)))

@@ -1,15 +1,15 @@
-//! How far a share that was counted may be from the true one.
+//! Confidence intervals of counted shares.
 //! ```text
 //! 0 |--[==x====]-----------------------| 1      x: counted, [ ]: the true share, 95 times of 100
 //! ```
-//! Invariant: the interval lies in [0, 1] and has a width even where nothing, or everything, was
+//! Invariant: the interval lies in [0, 1]. It has a width even if nothing, or everything, was
 //! counted.
 
-/// So many standard deviations to both sides hold 95 % of a normal distribution.
+/// A normal distribution has 95 % within this many standard deviations on both sides.
 const DEVIATIONS: f64 = 1.959_964;
 
-/// Wilson's 95 % interval of a share; None if nothing was tried. Requires: no more hits than
-/// trials.
+/// Returns Wilson's 95 % interval of a share; None if there were no trials. Requires: no more hits
+/// than trials.
 pub(crate) fn interval(hits: u64, trials: u64) -> Option<[f64; 2]> {
     assert!(hits <= trials, "{hits} hits of {trials}");
     if trials == 0 {

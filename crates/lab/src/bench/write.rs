@@ -1,11 +1,11 @@
-//! `bench write`: what writing costs, from one thread or several.
+//! `bench write`: the cost of writing, from one or several threads.
 //! ```text
 //! writers   put, put, put ...   each timed     } the clock of `ops_per_s` stops at the last put
 //! beside    the folder's size, now and then    } the peak counts until all has settled
 //! after     every key is read back
 //! ```
-//! Invariants: writers share the keys without overlap, but for updates, where each draws from all
-//! of them. The filling before an update workload is not measured.
+//! Invariants: writers share the keys without overlap. Only with updates each writer draws from all
+//! keys. Filling the store before updates is not measured.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,22 +30,22 @@ use crate::keys::values::fill_value;
 use crate::progress::Progress;
 use crate::replay::{RunRecorder, RunToRecord};
 
-/// Which keys are written.
+/// The order in which keys are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePattern {
-    /// Each key once, in no order.
+    /// Each key once, in random order.
     Random,
-    /// Each key once, ascending.
+    /// Each key once, in ascending order.
     Sequential,
-    /// Keys that are there already, drawn at random.
+    /// Stored keys, drawn at random.
     Update,
-    /// Each key once, in no order. Every second one of a writer is deleted again, when the writer
-    /// has written a two-hundredth of its keys more.
+    /// Each key once, in random order. A writer deletes every second of its keys again, after
+    /// writing a two-hundredth of its keys more.
     ShortLived,
 }
 
 impl WritePattern {
-    /// The name that people write.
+    /// Returns the name in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             WritePattern::Random => "random",
@@ -56,189 +56,190 @@ impl WritePattern {
     }
 }
 
-/// What is to be measured.
+/// What to measure.
 #[derive(Clone, Debug)]
 pub struct WritePlan {
     /// The store's guard.
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key.
     pub bits_per_key: f64,
-    /// Whether runs share it as Monkey divides it.
+    /// Whether runs share that memory as Monkey divides it.
     pub monkey: bool,
-    /// Of a key's bits, those of a hash that only single keys are compared with.
+    /// How many bits of a key's fingerprint are of a hash, which serves point queries only.
     pub point_bits: u8,
-    /// What the filters of tables are told beside their memory.
+    /// Settings of the tables' filters besides their memory.
     pub filter: FilterTuning,
-    /// What the guard `elastic` is told.
+    /// Options of the guard `elastic`.
     pub elastic: ElasticOptions,
-    /// Writers.
+    /// Writer threads.
     pub threads: usize,
-    /// When a write is safe on disk.
+    /// When a write is durable.
     pub sync: SyncPolicy,
-    /// Whether the disk is waited for at all. Else `sync` is as never.
+    /// Whether syncs are waited for at all. If not, `sync` acts as `never`.
     pub synced: bool,
-    /// Writes, of all writers together; and keys in the store when it ends.
+    /// Writes of all writers together, which is also the number of keys in the store at the end.
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Bytes of keys and values that are written in a second, of all writers together. A write that
-    /// is late because earlier ones took long is timed from when it was due. None: as fast as
-    /// writes go.
+    /// Bytes of keys and values written per second by all writers together. A write that earlier
+    /// ones delayed is timed from when it was due. None: no limit.
     pub bytes_per_second: Option<u64>,
-    /// Which keys.
+    /// The order of the keys.
     pub pattern: WritePattern,
-    /// Memory for new entries.
+    /// Capacity of the memtable, in bytes.
     pub write_buffer_bytes: usize,
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u32,
-    /// When runs merge.
+    /// The merge policy.
     pub policy: Policy,
-    /// How much of a level a merge rewrites at once.
+    /// How much of a level one merge rewrites.
     pub granularity: Granularity,
     /// Bytes of a partition of the last level.
     pub partition_bytes: u64,
-    /// Threads that merge.
+    /// Threads that flush and merge.
     pub merge_threads: usize,
-    /// Whether the only writer flushes and merges between its writes. No thread does it beside it.
+    /// Whether the only writer flushes and merges between its writes. Then no background thread
+    /// does.
     pub is_stepped: bool,
     /// Bytes of a table.
     pub table_bytes: u64,
-    /// Whether merges drop deletions that hide nothing, where the guard can tell.
+    /// Whether merges drop tombstones that hide nothing, where the guard can tell.
     pub eager_tombstones: bool,
     /// Seed of keys and values.
     pub seed: u64,
-    /// Where the store is made: a new folder.
+    /// The store's folder: a new one.
     pub folder: PathBuf,
-    /// What is recorded of the tree while it is written.
+    /// What to record of the tree during the writes.
     pub record: Option<RunToRecord>,
 }
 
-/// What `bench write` measured. The field names are an interface.
+/// What `bench write` measured. Field names are an interface.
 #[derive(Clone, Debug, Serialize)]
 pub struct WriteReport {
     /// The guard.
     pub guard: &'static str,
-    /// Writers.
+    /// Writer threads.
     pub threads: u64,
-    /// When a write is safe on disk: always, interval, never; none: no file is synced at all.
+    /// When a write is durable: always, interval, never; none: no file is synced at all.
     pub sync: &'static str,
-    /// Which keys: random, sequential, update, short-lived.
+    /// The order of the keys: random, sequential, update, short-lived.
     pub pattern: &'static str,
     /// Writes.
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// Bytes per second that were asked for; none: as fast as writes go.
+    /// The requested bytes per second; null: no limit.
     pub bytes_per_s_asked: Option<u64>,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
-    /// Bytes of memory for new entries.
+    /// Capacity of the memtable, in bytes.
     pub write_buffer_bytes: u64,
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u64,
-    /// When runs merge.
+    /// The merge policy.
     pub policy: &'static str,
-    /// How much of a level a merge rewrote at once: full, partitioned, partial.
+    /// How much of a level one merge rewrote: full, partitioned, partial.
     pub granularity: &'static str,
     /// Bytes of a partition of the last level.
     pub partition_bytes: u64,
-    /// Threads that merge.
+    /// Threads that flush and merge.
     pub merge_threads: u64,
     /// Who flushes and merges: threads, or the writer between its writes (stepped).
     pub background: &'static str,
     /// Bytes of a table.
     pub table_bytes: u64,
-    /// Whether merges dropped deletions that hide nothing, where the guard could tell.
+    /// Whether merges dropped tombstones that hide nothing, where the guard could tell.
     pub eager_tombstones: bool,
-    /// The seed.
+    /// Seed of keys and values.
     pub seed: u64,
-    /// From the first write to the end of the last.
+    /// Seconds from the first write to the end of the last.
     pub seconds: f64,
-    /// How long flushes and merges took after that.
+    /// Seconds that flushes and merges took after that.
     pub settle_seconds: f64,
-    /// Writes per second, of all writers together.
+    /// Writes per second of all writers together.
     pub ops_per_s: f64,
-    /// How long one write took.
+    /// The time of one write.
     pub put_ns: PutNs,
     /// Bytes of tables written, per byte of keys and values written. Logs do not count.
     pub write_amplification: f64,
-    /// The same per byte flushed: how often an entry is written, whatever tables have beside it.
+    /// Bytes of tables written per byte flushed: how often an entry is written, whatever else
+    /// tables contain.
     pub table_writes: f64,
-    /// What that is by the closed form for so many flushes, if no entry replaced another.
+    /// The closed form of `table_writes` for as many flushes, if no entry replaces another.
     pub table_writes_expected: f64,
-    /// What that is by Dostoevsky's formula, for a tree of so many levels.
+    /// Dostoevsky's formula of `table_writes` for a tree of as many levels.
     pub table_writes_dostoevsky: f64,
-    /// The most bytes that the store's folder has had, logs included, per byte of keys and values
-    /// that it holds at the end.
+    /// The peak size of the store's folder, logs included, per byte of keys and values that it
+    /// holds at the end.
     pub space_amplification_peak: f64,
-    /// The same per byte that the folder has at the end: without what compression saves.
+    /// The same per byte that the folder takes at the end, so compression does not lower it.
     pub space_peak_per_end: f64,
-    /// How often and how long writers waited for flushes or merges.
+    /// How often and how long writers were stalled by flushes or merges.
     pub stalls: Stalls,
-    /// Time spent on building and updating the guard, per write: the median of the rounds.
+    /// Nanoseconds spent on building and updating the guard, per write: the median of the rounds.
     pub guard_ns_per_key: f64,
-    /// How often everything was written anew.
+    /// How often all keys were written to a new store.
     pub rounds: u64,
     /// Each round's `guard_ns_per_key`.
     pub guard_ns_per_key_rounds: Vec<f64>,
     /// Each round's `ops_per_s`.
     pub ops_per_s_rounds: Vec<f64>,
-    /// From the first write until all merges have ended, per write.
+    /// Nanoseconds per write, from the first write until all merges have ended.
     pub ns_per_key: f64,
     /// Each round's `ns_per_key`.
     pub ns_per_key_rounds: Vec<f64>,
     /// Keys in the store at the end.
     pub keys_left: u64,
-    /// Entries of all runs at the end, for each key that is left: more than 1 are deletions, and
-    /// what they or updates hide.
+    /// Entries of all runs at the end per key in the store. Above 1, runs also have tombstones and
+    /// entries that tombstones or updates hide.
     pub entries_per_key_left: f64,
-    /// Bytes of tables at the end, for each byte of keys and values that are left.
+    /// Bytes of tables at the end per byte of keys and values in the store.
     pub space_amplification_end: f64,
     /// Memory of the guard at the end, in bits per entry of the runs.
     pub guard_bits_per_key: f64,
-    /// Memtables that became runs.
+    /// Flushes.
     pub flushes: u64,
     /// Merges.
     pub merges: u64,
-    /// Keys that did not have the value they should, in the end. Must be 0.
+    /// Keys that did not have the right value at the end. Must be 0.
     pub wrong_answers: u64,
 }
 
-/// Waiting for flushes and merges.
+/// Stalls of writers, who wait for flushes and merges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Stalls {
-    /// How often.
+    /// How many.
     pub count: u64,
-    /// How long, in all.
+    /// How long, in all, in seconds.
     pub seconds: f64,
 }
 
 impl WritePlan {
-    /// How many places after a key a short-lived one before it is deleted.
+    /// Returns how many places later a short-lived key is deleted.
     fn life(&self) -> u64 {
         self.keys.div_ceil(200).next_multiple_of(self.threads as u64)
     }
 
-    /// The place whose key is deleted when that of this place has been written.
+    /// Returns the place whose key is deleted once the key of `place` is written.
     fn deleted_after(&self, place: u64) -> Option<u64> {
         let is_short_lived = |place: &u64| (place / self.threads as u64) % 2 == 1;
         let old = place.checked_sub(self.life()).filter(is_short_lived);
         old.filter(|_| self.pattern == WritePattern::ShortLived)
     }
 
-    /// The places whose keys are deleted in the end.
+    /// Returns the places of all keys that are deleted.
     fn deleted(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.keys).filter_map(|place| self.deleted_after(place))
     }
 
-    /// So many of the keys that are written, spread over them.
+    /// Returns at most `count` of the written keys, spread evenly over their places.
     pub fn some_keys(&self, count: u64) -> Vec<Vec<u8>> {
         let places = (0..count.min(self.keys)).map(|nth| nth * self.keys / count.min(self.keys));
         places.map(|place| key_of(self, place).to_vec()).collect()
     }
 }
 
-/// Writes, and measures it.
+/// Runs the benchmark.
 pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<WriteReport> {
     check(plan)?;
     let db = Db::open_with(&plan.folder, options(plan), environment(plan.synced))?;
@@ -268,7 +269,7 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
         let joined = writers.into_iter().map(|writer| writer.join().expect("no writer panics"));
         joined.collect::<Result<Vec<_>>>()
     })?;
-    // The last writer's own clock, since this thread has slept.
+    // The end comes from the last writer's own clock, since this thread was asleep.
     let seconds = times
         .iter()
         .map(|share| share.ended)
@@ -399,7 +400,7 @@ fn report(
     }
 }
 
-/// How often entries are written by the flushes after the first ones.
+/// Returns how often an entry is written by the flushes after the first `first` ones.
 fn expected_between(plan: &WritePlan, first: u64, last: u64) -> ExpectedWrites {
     let nothing = ExpectedWrites { exact: 0.0, dostoevsky: 0.0 };
     let WritePlan { policy, granularity, size_ratio, .. } = plan;
@@ -420,7 +421,7 @@ fn sync_name(sync: SyncPolicy) -> &'static str {
 
 const KEY_BYTES: usize = size_of::<u64>();
 
-/// The key of a place in the list of keys. Places have different keys.
+/// Returns the key of a place in the list of keys. Different places have different keys.
 fn key_of(plan: &WritePlan, place: u64) -> [u8; KEY_BYTES] {
     match plan.pattern {
         WritePattern::Sequential => place.to_be_bytes(),
@@ -428,7 +429,7 @@ fn key_of(plan: &WritePlan, place: u64) -> [u8; KEY_BYTES] {
     }
 }
 
-/// The places that a writer writes, in order.
+/// Returns the places that a writer writes, in order.
 fn places(plan: &WritePlan, thread: usize) -> impl Iterator<Item = u64> {
     let (keys, pattern) = (plan.keys, plan.pattern);
     let mut rng = Rng::new(plan.seed ^ scramble(thread as u64 + 1));
@@ -439,14 +440,14 @@ fn places(plan: &WritePlan, thread: usize) -> impl Iterator<Item = u64> {
     })
 }
 
-/// The value of a key, before or after an update.
+/// Fills `value` with the value of a key, before or after an update.
 fn value_of(value: &mut Vec<u8>, key: [u8; KEY_BYTES], updated: bool, value_bytes: usize) {
     let named = u64::from_be_bytes(key) ^ u64::from(updated);
     let seed = if updated { scramble(named) } else { named };
     fill_value(value, &seed.to_be_bytes(), value_bytes);
 }
 
-/// What one writer took.
+/// The times of one writer.
 struct Share {
     nanoseconds: Vec<u64>,
     ended: Instant,
@@ -473,7 +474,7 @@ fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) ->
     Ok(Share { nanoseconds, ended: Instant::now() })
 }
 
-/// Flushes, lets merges end, and gives the most bytes that the folder has had until then.
+/// Flushes and waits until merges have ended, while it tracks the peak size of the folder.
 fn settle(db: &Db, size: &mut FolderSize, progress: &mut dyn Progress) -> Result<()> {
     std::thread::scope(|scope| {
         let settling = scope.spawn(|| db.flush().and_then(|()| db.settle()));
@@ -487,7 +488,7 @@ fn settle(db: &Db, size: &mut FolderSize, progress: &mut dyn Progress) -> Result
     Ok(())
 }
 
-/// Reads everything, and counts what is not as it was written.
+/// Reads every key and counts those whose value is wrong.
 fn count_wrong(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result<u64> {
     progress.stage("checking", plan.keys);
     let is_update = plan.pattern == WritePattern::Update;

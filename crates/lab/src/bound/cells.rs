@@ -1,26 +1,26 @@
-//! Cells around numbers, as fine as their gaps ask for.
+//! Cells around numbers, as fine as the gaps between the numbers require.
 //! ```text
 //! numbers     0        8 10               26
 //! gaps            8     2       16              e: 3, 1, 4, the exponents of two below them
 //! cells, s=0  0        [8,9][10,11]       [26 .. 41]
 //! ```
-//! A cell is 2^(m - s) wide, m the lesser exponent of the gaps beside its number. It begins at a
-//! multiple of its width behind the number before. The exponent e of its gap is stored, and the
-//! e - (m - s) bits that count these multiples.
+//! A cell is 2^(m - s) wide, where m is the lesser exponent of the gaps on both sides of its
+//! number. It begins at a multiple of its width behind the previous number. Stored are the exponent
+//! e of that gap, and the e - (m - s) bits that count the multiples.
 //! Invariant: a number is in its cell.
 
-/// Numbers with their cells.
+/// Numbers and the exponents of their gaps, which define their cells.
 pub(crate) struct Cells {
     numbers: Vec<u128>,
-    /// Of the gap before each number but the first. A gap of nothing counts as one.
+    /// The exponent of the gap before each number but the first. A gap of zero counts as one.
     exponents: Vec<u8>,
 }
 
-/// Exponents of numbers of 128 bits.
+/// The number of exponents of 128-bit numbers.
 const EXPONENTS: usize = 128;
 
 impl Cells {
-    /// Requires: numbers ascend; there may be equal ones.
+    /// Requires: numbers ascend; equal ones are allowed.
     pub(crate) fn new(numbers: Vec<u128>) -> Self {
         assert!(numbers.is_sorted(), "numbers are in the order of their keys");
         let gaps = numbers.windows(2).map(|pair| pair[1] - pair[0]);
@@ -28,12 +28,12 @@ impl Cells {
         Cells { numbers, exponents }
     }
 
-    /// Neighbours that are equal.
+    /// Counts the neighbours that are equal.
     pub(crate) fn ties(&self) -> u64 {
         self.numbers.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64
     }
 
-    /// The entropy of an exponent.
+    /// Returns the entropy of an exponent, in bits.
     pub(crate) fn exponent_bits(&self) -> f64 {
         let mut counts = [0u64; EXPONENTS];
         self.exponents.iter().for_each(|exponent| counts[usize::from(*exponent)] += 1);
@@ -41,7 +41,7 @@ impl Cells {
         counts.iter().map(|count| surprise(*count, all, all)).sum()
     }
 
-    /// The entropy of an exponent, given the one before.
+    /// Returns the entropy of an exponent given the previous one, in bits.
     pub(crate) fn exponent_bits_in_context(&self) -> f64 {
         let mut counts = vec![[0u64; EXPONENTS]; EXPONENTS];
         for pair in self.exponents.windows(2) {
@@ -55,13 +55,13 @@ impl Cells {
         counts.iter().map(of_context).sum()
     }
 
-    /// Bits of a number that is known exactly.
+    /// Returns the bits of a number that is known exactly.
     pub(crate) fn exact_bits(&self) -> f64 {
         let stored = self.exponents.iter().map(|exponent| u64::from(*exponent)).sum();
         self.exponent_bits_in_context() + self.mean(stored)
     }
 
-    /// Bits of a number with its cell.
+    /// Returns the bits of a number that is known to its cell.
     pub(crate) fn bits(&self, s: u32) -> f64 {
         let stored = |(place, exponent): (usize, &u8)| {
             u64::from(u32::from(*exponent) - self.width_bits(place + 1, s))
@@ -70,7 +70,7 @@ impl Cells {
         self.exponent_bits_in_context() + self.mean(stored)
     }
 
-    /// Whether a cell has a number of `first..=last`.
+    /// Whether a cell meets `first..=last`. False: no number lies there.
     pub(crate) fn may_meet(&self, first: u128, last: u128, s: u32) -> bool {
         let place = self.numbers.partition_point(|number| *number < first);
         let reaches = |before: usize| self.cell(before, s).1 >= first;
@@ -78,7 +78,7 @@ impl Cells {
         place.checked_sub(1).is_some_and(reaches) || begins(place)
     }
 
-    /// The first and the last number of a cell. The first number of all is known exactly.
+    /// Returns the first and the last number of a cell. The first of all numbers is known exactly.
     fn cell(&self, place: usize, s: u32) -> (u128, u128) {
         let number = self.numbers[place];
         let Some(before) = place.checked_sub(1) else { return (number, number) };
@@ -88,6 +88,7 @@ impl Cells {
         (start, start.saturating_add((1 << width_bits) - 1))
     }
 
+    /// Returns the binary logarithm of a cell's width.
     /// Requires: `place` is not the first.
     fn width_bits(&self, place: usize, s: u32) -> u32 {
         let before = self.exponents[place - 1];
@@ -100,7 +101,7 @@ impl Cells {
     }
 }
 
-/// What `count` of `context` symbols take, divided by `all`.
+/// Returns the bits that encode `count` of `context` symbols, divided by `all`.
 fn surprise(count: u64, context: f64, all: f64) -> f64 {
     if count == 0 { 0.0 } else { count as f64 / all * (context / count as f64).log2() }
 }
@@ -116,7 +117,7 @@ mod tests {
         let of = |s| [0, 1, 2, 3].map(|place| cells.cell(place, s));
         assert_eq!(of(0), [(0, 0), (8, 9), (10, 11), (26, 41)]);
         assert_eq!(of(1), [(0, 0), (8, 8), (10, 10), (26, 33)]);
-        // Of three exponents each is another one, and follows from the one before.
+        // Each of the three exponents occurs once, and the previous one determines it.
         assert!((cells.exponent_bits() - 3f64.log2()).abs() < 1e-12);
         assert_eq!(cells.exponent_bits_in_context(), 0.0);
         assert_eq!(cells.exact_bits(), 8.0 / 3.0);
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn entropy_is_of_what_follows_what() {
-        // Exponents 0 0 1 0 1: behind 0 once 0, twice 1; behind 1 once 0.
+        // Exponents 0 0 1 0 1: after 0 come one 0 and two 1s, after 1 comes one 0.
         let cells = Cells::new(vec![0, 1, 2, 4, 5, 7]);
         assert_eq!(cells.exponents, [0, 0, 1, 0, 1]);
         let expected = (3f64.log2() + 2.0 * 1.5f64.log2()) / 4.0;

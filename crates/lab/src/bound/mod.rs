@@ -1,11 +1,11 @@
-//! What is possible for a set of keys: what cells cost that are coded by their entropy, and how
-//! often they say "maybe" in vain. No filter is built.
+//! A bound for a set of keys: the size of entropy-coded cells, and their false positive rate. No
+//! filter is built.
 //! ```text
 //! keys ─┬─ seven of eight -> numbers in key order (places.rs) -> cells (cells.rs): bits
 //!       └─ one of eight, drawn -> asked for as missing keys, and as absent prefixes -> rates
 //! ```
-//! Headers, directories and what newer runs add are left out: a real filter takes more.
-//! Invariant: one seed, the same figures.
+//! A real filter takes more: headers, directories and the entries of newer runs are left out.
+//! Invariant: a seed always gives the same figures.
 
 mod cells;
 mod order_model;
@@ -22,78 +22,80 @@ use crate::keys::keyset::{KeySet, split_at_random};
 use crate::keys::rng::{Rng, scramble};
 use crate::questions::unanswered::{PrefixEnd, shortest_absent_prefix};
 
-/// What to compute.
+/// What to compute the bound for.
 #[derive(Clone, Debug)]
 pub struct BoundPlan {
     /// Where the keys come from.
     pub dist: Dist,
-    /// How a file of keys is written.
+    /// The format of a file of keys.
     pub file_format: FileFormat,
-    /// How many keys, before some are held out; None: 1,000,000, or all of a set.
+    /// How many keys, held-out ones included; None: 1,000,000, or all of a set.
     pub keys: Option<usize>,
-    /// How many bytes before a byte tell its code; at most [`BoundPlan::ORDER_MAX`]. None: keys are
-    /// numbers as they are.
+    /// The order of the model: how many previous bytes a byte's code depends on, at most
+    /// [`BoundPlan::ORDER_MAX`]. None: keys are numbers as they are.
     pub order: Option<usize>,
-    /// The seed of keys, of those that are held out, and of those that the model is made from.
+    /// The seed of the keys, of the held-out keys, and of the model's sample.
     pub seed: u64,
 }
 
-/// What is possible.
+/// The bound for a set of keys.
 #[derive(Clone, Debug, Serialize)]
 pub struct BoundReport {
     /// Where the keys come from.
     pub dist: String,
     /// How many keys have cells.
     pub keys: u64,
-    /// How many are held out and asked for.
+    /// How many keys are held out, to be asked for.
     pub asked: u64,
     /// The order of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<usize>,
-    /// Contexts that the model tells apart.
+    /// Contexts that the model distinguishes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contexts: Option<u64>,
-    /// Neighbours that have one number, since that has no room for more of a key.
+    /// Neighbouring keys with equal numbers, since a number has no room for more of a key.
     pub ties: u64,
     /// The seed.
     pub seed: u64,
-    /// Bits per key of the exponents of the gaps between keys, each for itself.
+    /// Bits per key of the exponents of gaps between keys, each coded alone.
     pub exponent_bits: f64,
-    /// The same, each given the one before.
+    /// Bits per key of the exponents, each coded given the previous one.
     pub exponent_bits_in_context: f64,
     /// Bits per key with which every key is known exactly.
     pub exact_bits: f64,
-    /// By s, ascending.
+    /// Cells by s, ascending.
     pub cells: Vec<BoundRow>,
 }
 
 /// Cells of one fineness.
 #[derive(Clone, Debug, Serialize)]
 pub struct BoundRow {
-    /// A key is known to 2^(m - s), m the lesser exponent of the gaps beside it.
+    /// The fineness: a key is known to 2^(m - s), where m is the lesser exponent of the gaps beside
+    /// it.
     pub s: u32,
-    /// Exponents and stored bits.
+    /// Bits of exponents and of multiples, per key.
     pub bits_per_key: f64,
-    /// Share of missing keys that are said to be there, perhaps.
+    /// The share of absent keys for which cells say "maybe".
     pub point_rate: f64,
-    /// Share of prefixes that are, each the shortest of a missing key that no key begins with.
-    /// None: keys are numbers of eight bytes, or there are no such prefixes.
+    /// The share of absent prefixes for which cells say "maybe". Each is the shortest prefix of an
+    /// absent key that no key begins with. None: keys are numbers of eight bytes, or there are no
+    /// such prefixes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix_rate: Option<f64>,
 }
 
-/// One key of so many is held out.
+/// One key in this many is held out.
 const HELD_OUT_EVERY: usize = 8;
-/// Prefixes that are asked for.
+/// The most prefixes that are asked for.
 const PREFIXES_MAX: usize = 20_000;
 const FINENESS: [u32; 13] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14];
 
 impl BoundPlan {
-    /// The most bytes that a model can look back.
+    /// The most previous bytes that a model can use.
     pub const ORDER_MAX: usize = 2;
 }
 
-/// Computes what is possible.
+/// Computes the bound.
 pub fn bound(plan: &BoundPlan) -> Result<BoundReport> {
     if let Some(order) = plan.order.filter(|order| *order > BoundPlan::ORDER_MAX) {
         let most = BoundPlan::ORDER_MAX;
@@ -129,10 +131,10 @@ pub fn bound(plan: &BoundPlan) -> Result<BoundReport> {
     })
 }
 
-/// From a number to a number, both included.
+/// The first and the last number of a range, both included.
 type Ends = (u128, u128);
 
-/// What is asked for, as numbers.
+/// The questions as ranges of numbers.
 struct Questions {
     points: Vec<Ends>,
     prefixes: Vec<Ends>,

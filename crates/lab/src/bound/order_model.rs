@@ -1,35 +1,35 @@
-//! A code of text that keeps its order: each byte takes its share of what is left, by how often it
-//! comes after the bytes before it (arithmetic coding).
+//! An order-preserving code of text: each byte narrows the interval to its share, which is its
+//! frequency after the previous bytes (arithmetic coding).
 //! ```text
 //! after "th"   [end][ a ][        e        ][ i ] ...     the share of a byte; none is empty
 //!                        [.][ n ][ r ]...                 and so on, within it
 //! ```
-//! Where a context was seen too rarely, a shorter one counts.
-//! Invariant: a context depends on the bytes before alone, so intervals of different bytes are
+//! A context that was seen too rarely is replaced by a shorter one.
+//! Invariant: a context depends on the previous bytes alone, so intervals of different bytes are
 //! disjoint and in order.
 
 use std::collections::HashMap;
 
 use crate::keys::key_list::SortedKeys;
 
-/// How bytes share what is left.
+/// The shares of bytes in each context.
 pub(crate) struct OrderModel {
     order: usize,
-    /// Of each context: where each symbol begins, and after the last one the end.
+    /// For each context: where each symbol's share begins, and the end of the last one.
     shares: HashMap<u32, Vec<u32>>,
 }
 
-/// The end of a key, and each byte.
+/// The end of a key, and all bytes.
 const SYMBOLS: usize = 257;
-/// All shares together are 2 to this.
+/// All shares of a context sum up to 2 to the power of this.
 const SHARE_BITS: u32 = 16;
-/// A context counts if it was seen so often.
+/// A context counts if it was seen this often.
 const SEEN_MIN: u32 = 50;
-/// An interval below this is not divided: what follows makes no difference.
+/// A narrower interval is not divided: further bytes make no difference.
 const WIDTH_MIN: u128 = 1 << 20;
 
 impl OrderModel {
-    /// Of some keys. Requires: `order` is at most 2.
+    /// Builds the model of some keys. Requires: `order` is at most 2.
     pub(crate) fn of(keys: &SortedKeys, order: usize) -> Self {
         let mut counts: HashMap<u32, [u32; SYMBOLS]> = HashMap::new();
         for key in keys.iter() {
@@ -54,8 +54,8 @@ impl OrderModel {
         self.shares.len()
     }
 
-    /// The first and the last number of what begins with a prefix. A key has the first one of its
-    /// own: the end of a key comes before any byte.
+    /// Returns the first and the last number of keys that begin with `prefix`. A key's own number
+    /// is the first one: the end of a key comes before any byte.
     pub(crate) fn interval(&self, prefix: &[u8]) -> (u128, u128) {
         let (mut first, mut width) = (0, u128::MAX);
         for (at, byte) in prefix.iter().enumerate() {
@@ -77,11 +77,11 @@ impl OrderModel {
     }
 }
 
-/// The context of length zero.
+/// The empty context.
 const NO_CONTEXT: u32 = 0;
 
-/// The `length` bytes before a byte, or all there are, as a number. Which length it is and how many
-/// bytes there are is part of it. Requires: two bytes at most.
+/// Returns the context as a number: the `length` bytes before `at`, or all there are. The number
+/// encodes `length` and how many bytes there are, too. Requires: `length` is at most 2.
 fn context(key: &[u8], at: usize, length: usize) -> u32 {
     let before = &key[at.saturating_sub(length)..at];
     let bytes = before.iter().fold(0, |bytes, byte| bytes << 8 | u32::from(*byte));
@@ -92,8 +92,8 @@ fn symbol(byte: Option<&u8>) -> usize {
     byte.map_or(0, |byte| 1 + usize::from(*byte))
 }
 
-/// Where each symbol begins if each has one share and by its count; the most frequent one has what
-/// is left by rounding.
+/// Returns where each symbol's share begins. Each has one unit, and the rest in proportion to its
+/// count. The most frequent symbol takes what rounding leaves.
 fn shares(seen: &[u32; SYMBOLS]) -> Vec<u32> {
     let (all, given) =
         (seen.iter().map(|count| u64::from(*count)).sum::<u64>().max(1), 1 << SHARE_BITS);
@@ -111,7 +111,7 @@ fn shares(seen: &[u32; SYMBOLS]) -> Vec<u32> {
     begins
 }
 
-/// `width * share / 2^SHARE_BITS`, rounded down; the product may have more than 128 bits.
+/// Returns `width * share / 2^SHARE_BITS`, rounded down. The product may exceed 128 bits.
 fn share_of(width: u128, share: u32) -> u128 {
     let low = ((width & ((1 << SHARE_BITS) - 1)) * u128::from(share)) >> SHARE_BITS;
     (width >> SHARE_BITS) * u128::from(share) + low

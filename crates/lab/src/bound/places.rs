@@ -1,10 +1,10 @@
-//! Keys as numbers of 128 bits, in the order of the keys.
+//! Keys as 128-bit numbers, in the order of the keys.
 //! ```text
 //! numbers   the first bytes of a key, 16 at most, as they are
 //! model     the same behind an order-preserving code (order_model.rs)
 //! ```
-//! Invariant: a greater key has no lesser number, and what begins with a prefix has one of its
-//! numbers.
+//! Invariant: a greater key never has a lesser number. The keys that begin with a prefix have
+//! numbers within the prefix's interval.
 
 use crate::bound::order_model::OrderModel;
 use crate::keys::key_list::SortedKeys;
@@ -13,16 +13,16 @@ use crate::keys::rng::Rng;
 
 /// How keys become numbers.
 pub(crate) enum Places {
-    /// So many bytes; shorter keys go on with zeros.
+    /// This many leading bytes; shorter keys are padded with zeros.
     Bytes(usize),
     Model(OrderModel),
 }
 
-/// Keys that a model is made from.
+/// The most keys from which a model is built.
 const SAMPLE_MAX: usize = 100_000;
 
 impl Places {
-    /// For these keys. `order`: that of a model; None: no model.
+    /// Chooses the numbers for these keys. `order`: the order of the model; None: no model.
     pub(crate) fn of(keys: &SortedKeys, order: Option<usize>, rng: &mut Rng) -> Self {
         match order {
             None => Places::Bytes(keys.longest().min(size_of::<u128>())),
@@ -33,7 +33,7 @@ impl Places {
         }
     }
 
-    /// Of a model: how many contexts it tells apart.
+    /// Returns how many contexts the model distinguishes. None: there is no model.
     pub(crate) fn contexts(&self) -> Option<u64> {
         match self {
             Places::Bytes(_) => None,
@@ -45,7 +45,7 @@ impl Places {
         self.of_prefix(key).0
     }
 
-    /// The first and the last number of what begins with it.
+    /// Returns the first and the last number of keys that begin with `prefix`.
     pub(crate) fn of_prefix(&self, prefix: &[u8]) -> (u128, u128) {
         match self {
             Places::Bytes(bytes) => {

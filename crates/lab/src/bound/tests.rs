@@ -1,4 +1,4 @@
-//! Tests of bounds: known laws, and text.
+//! Tests of the bounds: known distributions, and text.
 
 use super::*;
 use crate::keys::real_sets::RealSet;
@@ -8,8 +8,8 @@ fn report(dist: Dist, order: Option<usize>, keys: usize) -> BoundReport {
     bound(&plan).expect("computed")
 }
 
-/// Gaps are exponential, so the lesser of two has half their mean, and a power of two below it is
-/// 1 / (2 ln 2) of it. A missing key is in a cell with the cells' share of all numbers.
+/// Gaps are exponential, so the lesser of two has half their mean. The power of two below it is 1 /
+/// (2 ln 2) of it on average. An absent key lies in a cell as often as cells cover all numbers.
 #[test]
 fn of_uniform_keys_the_rate_follows_the_law() {
     let report = report(Dist::Uniform, None, 400_000);
@@ -21,7 +21,7 @@ fn of_uniform_keys_the_rate_follows_the_law() {
         assert!(off.abs() < 4.0 * deviation, "s = {}: {} for {law}", row.s, row.point_rate);
         assert!(row.prefix_rate.is_none());
     }
-    // No gap is so small that one bit more is not stored.
+    // At this size every gap has the bits to store, so each finer step costs exactly one bit.
     let more = |s: usize| report.cells[s + 1].bits_per_key - report.cells[s].bits_per_key;
     assert!((0..6).all(|s| (more(s) - 1.0).abs() < 1e-3), "{:?}", report.cells);
     let (alone, context) = (report.exponent_bits, report.exponent_bits_in_context);

@@ -1,11 +1,11 @@
-//! Threads that run transactions on the real disk; afterwards they are run again, one by one, in
-//! the order of their commits.
+//! Threads that run transactions on the real disk. Afterwards the transactions are replayed one by
+//! one, in commit order.
 //! ```text
 //! seed -> round: options -> workers: transactions, counters, transfers | keeper: flush, merge
 //!      -> replay, by the numbers of commits: every read must be what it was -> next round
 //! ```
-//! Invariant: a transaction that is serializable has read what it would read at its commit; one of
-//! snapshot isolation, and one that writes nothing, what was there when it began.
+//! Invariant: a serializable transaction that writes has read the state at its commit. One of
+//! snapshot isolation, or one that writes nothing, has read the state at its begin.
 
 mod record;
 mod replay;
@@ -32,58 +32,58 @@ use record::{ACCOUNTS, BALANCE, COUNTERS, Record, SPACES, number};
 use replay::Replayed;
 use worker::Worker;
 
-/// Threads at most.
+/// The most threads.
 const THREADS_MAX: usize = 8;
 /// How long the threads of a round work.
 const ROUND: Duration = Duration::from_millis(700);
-/// Rounds of a history: each opens the store with other options.
+/// Rounds of a history; each opens the store with other options.
 const ROUNDS: u64 = 6;
-/// Transactions of a thread in a round, at most: they are all kept until they are run again.
+/// The most transactions of a thread in a round, since all are kept until they are replayed.
 const TRANSACTIONS_MAX: usize = 20_000;
 
-/// What is to be run.
+/// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitsPlan {
     /// The first seed.
     pub seed: u64,
     /// Threads that run transactions; one more maintains the store.
     pub threads: usize,
-    /// No history begins after this time.
+    /// The time after which no history begins.
     pub time: Duration,
     /// The folder, new or empty.
     pub folder: PathBuf,
 }
 
-/// What was run, and what was found.
+/// What ran, and what was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommitsReport {
     /// The first seed.
     pub seed: u64,
     /// Threads that ran transactions.
     pub threads: usize,
-    /// Histories that came to their end.
+    /// Histories that were completed.
     pub histories: u64,
     /// How often a store was opened.
     pub openings: u64,
-    /// Transactions that have committed.
+    /// Committed transactions.
     pub commits: u64,
-    /// Transactions that had to be given up, since others were faster.
+    /// Transactions that failed because of conflicts or deadlocks.
     pub conflicts: u64,
-    /// Reads that were made again, in the order of commits, and compared.
+    /// Reads that were replayed and compared.
     pub reads: u64,
-    /// Counters that were added to, each time in one step.
+    /// What was added to counters by `fetch_add`, in total.
     pub adds: u64,
     /// Flushes and merges.
     pub flushes: u64,
     /// Merges.
     pub merges: u64,
-    /// Time that all of it took.
+    /// The time of the whole run.
     pub seconds: f64,
-    /// What was wrong. None: nothing.
+    /// The failure, if there was one.
     pub failure: Option<CommitsFailure>,
 }
 
-/// What was wrong.
+/// The failure of a history.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommitsFailure {
     /// The history's seed.
@@ -92,13 +92,13 @@ pub struct CommitsFailure {
     pub wrong: String,
     /// The options of the store.
     pub setup: String,
-    /// Where the store is.
+    /// The folder in which the store was left.
     pub left: PathBuf,
     /// The command that runs the same plan; threads interleave differently each time.
     pub again: String,
 }
 
-/// Runs histories until the time is over, or something is wrong.
+/// Runs histories until the time is over, or one fails.
 ///
 /// # Errors
 /// `Plan` if there are too many threads or none; `Folder` if the folder cannot be used.
@@ -142,7 +142,7 @@ fn run(plan: &CommitsPlan, progress: &mut dyn Progress) -> CommitsReport {
     report
 }
 
-/// A store over several openings, and what it must hold.
+/// A store over several openings, and its expected contents.
 struct History<'p> {
     plan: &'p CommitsPlan,
     seed: u64,
@@ -153,7 +153,7 @@ struct History<'p> {
     state: Replayed,
 }
 
-/// A store that is open, and what its threads share.
+/// An open store, and what its threads share.
 pub(super) struct Shared {
     pub(super) db: Db,
     pub(super) spaces: Vec<Keyspace>,
@@ -213,7 +213,7 @@ impl<'p> History<'p> {
         let options = setup::options(self.setup)
             .background(Background::Threads(1 + self.rng.place(2)))
             .sync(sync[self.rng.place(2)])
-            // A slow disk is no error.
+            // Long enough that a slow disk is no error.
             .lock_timeout(Duration::from_secs(60))
             .merge_operator(record::mixed());
         let db = Db::open(&self.dir, options)?;
@@ -237,7 +237,7 @@ impl<'p> History<'p> {
         Ok(())
     }
 
-    /// Has all threads work for a while, and runs again what they have committed.
+    /// Lets all threads work for a round, and replays what they committed.
     fn work(
         &mut self,
         shared: &Arc<Shared>,
@@ -253,7 +253,7 @@ impl<'p> History<'p> {
                         worker.work(TRANSACTIONS_MAX)?;
                         Ok(worker.into_done())
                     });
-                    // One that fails ends the round.
+                    // A worker that fails ends the round.
                     if worked.is_err() {
                         shared.is_over.store(true, Ordering::SeqCst);
                     }
@@ -278,7 +278,7 @@ impl<'p> History<'p> {
         Ok(())
     }
 
-    /// Flushes and merges, and looks at the bank meanwhile.
+    /// Flushes and merges, and checks the bank meanwhile.
     fn keep(&mut self, shared: &Shared) -> Checked<()> {
         let start = Instant::now();
         while start.elapsed() < ROUND && !shared.is_over.load(Ordering::SeqCst) {
@@ -295,7 +295,7 @@ impl<'p> History<'p> {
         Ok(())
     }
 
-    /// Compares all that the store holds.
+    /// Compares the whole contents of the store.
     fn check(&self, shared: &Shared) -> Checked<()> {
         let wrong = |error: trommel::Error| format!("read everything: {error}");
         check_bank(shared)?.map_err(wrong)?;
@@ -312,7 +312,7 @@ impl<'p> History<'p> {
     }
 }
 
-/// Transfers keep the sum of all accounts.
+/// Checks that transfers kept the sum of all accounts.
 fn check_bank(shared: &Shared) -> Checked<trommel::Result<()>> {
     let (mut sum, mut count) = (0, 0);
     for entry in shared.db.snapshot().of(&shared.bank).iter() {

@@ -1,18 +1,18 @@
-//! What a transaction has read and written, in order.
+//! The record of a transaction: its reads and writes, in order.
 
 use crate::keys::spread::number_of_spread;
 use crate::stress::operands::Mixed;
 
-/// Key spaces of the transactions, and keys of each.
+/// Key spaces of the transactions, and keys in each.
 pub(super) const SPACES: usize = 4;
 pub(super) const KEYS: usize = 60;
-/// Accounts between which is transferred, and what each has at first.
+/// Accounts of the bank, and the initial balance of each.
 pub(super) const ACCOUNTS: usize = 16;
 pub(super) const BALANCE: i64 = 1000;
 /// Counters that all threads add to.
 pub(super) const COUNTERS: usize = 4;
 
-/// The value of a key, by its number. 0: it has none.
+/// The number that identifies a value. 0: the key has no value.
 pub(super) type Number = u64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ pub(super) enum Step {
         key: usize,
         found: Number,
     },
-    /// Of the keys [from, to), the first ones, or the last ones: how many were wanted, and which
-    /// were found.
+    /// A scan of the keys `[from, to)`, forwards or backwards, up to `limit` entries; and the
+    /// entries found.
     Scan {
         space: usize,
         keys: (usize, usize),
@@ -36,7 +36,7 @@ pub(super) enum Step {
         key: usize,
         number: Number,
     },
-    /// An operand, by its number.
+    /// A merge operand, by its number.
     Merge {
         space: usize,
         key: usize,
@@ -58,23 +58,24 @@ impl Step {
     }
 }
 
-/// A transaction that has committed.
+/// A committed transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
-    /// The number of the moment that it has read.
+    /// The sequence number at which it has read.
     pub(super) begun: u64,
-    /// The number of its last write.
+    /// The sequence number of its last write.
     pub(super) committed: u64,
     pub(super) is_serializable: bool,
     pub(super) steps: Vec<Step>,
 }
 
-/// The number of a key. None: it is none of them.
+/// Returns the number of a key. None: it is none of the test's keys.
 pub(super) fn number_of_key(key: &[u8]) -> Option<usize> {
     number_of_spread(key).filter(|number| *number < KEYS)
 }
 
-/// The bytes of a value: some are large, so that flushes come, and some may be apart.
+/// Returns the bytes of a value. Some are large, so that flushes happen and some values are stored
+/// apart.
 pub(super) fn value(number: Number) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     let filler = if number % 16 == 7 { 240 + number as usize % 1900 } else { number as usize % 90 };
@@ -82,18 +83,18 @@ pub(super) fn value(number: Number) -> Vec<u8> {
     bytes
 }
 
-/// The number of a value; the greatest one if it is nobody's.
+/// Returns the number of a value; `Number::MAX` if no transaction wrote it.
 pub(super) fn number_of(bytes: &[u8]) -> Number {
     let number = bytes.first_chunk().map_or(Number::MAX, |bytes| Number::from_le_bytes(*bytes));
     if number != Number::MAX && value(number) == bytes { number } else { Number::MAX }
 }
 
-/// What merges operands into values.
+/// Returns the merge operator of the test.
 pub(super) fn mixed() -> Mixed {
     Mixed { number_of: |bytes| Some(number_of(bytes)), value_of: value }
 }
 
-/// A balance.
+/// Decodes a balance.
 pub(super) fn number(bytes: &[u8]) -> i64 {
     bytes.try_into().map_or(i64::MIN, i64::from_le_bytes)
 }

@@ -1,4 +1,4 @@
-//! Runs transactions again, one by one, in the order of their commits.
+//! Replays transactions one by one, in commit order.
 //! ```text
 //! numbers     70: t1 commits    74: t2 has read here    75: t3 commits, and has read at 75 again
 //! state       after t1          = what t2 has read       = what t3 has read, then t3's writes
@@ -9,10 +9,10 @@ use super::record::{number_of, number_of_key};
 use crate::stress::operands::merged;
 use crate::stress::world::Checked;
 
-/// Of each key the number of its value.
+/// The number of each key's value.
 type State = [[Number; KEYS]; SPACES];
 
-/// What a store holds after the commits that were run again.
+/// The expected contents of a store after the replayed commits.
 pub(super) struct Replayed {
     state: State,
     counters: [u64; COUNTERS],
@@ -24,7 +24,8 @@ impl Default for Replayed {
     }
 }
 
-/// What is done at a number: what was written there comes before what was read there.
+/// The events at one sequence number. A commit comes first: what it wrote is seen by reads at its
+/// number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Commit,
@@ -36,7 +37,7 @@ impl Replayed {
         self.counters.iter_mut().zip(adds).for_each(|(counter, add)| *counter += add);
     }
 
-    /// Gives how many reads were compared.
+    /// Replays the transactions. Returns how many reads were compared.
     pub(super) fn run_again(&mut self, records: Vec<Record>) -> Checked<u64> {
         let mut events: Vec<(u64, Event, &Record)> = Vec::new();
         for record in &records {
@@ -51,7 +52,7 @@ impl Replayed {
         let mut reads = 0;
         for (number, event, record) in events {
             let compares = event == Event::Read || reads_at_commit(record);
-            // Its own writes are seen by its later reads.
+            // Later reads of the transaction see its own writes.
             let mut state = self.state;
             for step in &record.steps {
                 if compares {
@@ -69,7 +70,7 @@ impl Replayed {
         Ok(reads)
     }
 
-    /// Compares what a key space has.
+    /// Compares the contents of a key space.
     pub(super) fn check_space(&self, space: usize, scan: trommel::Scan) -> Checked<()> {
         let mut found = [0; KEYS];
         for entry in scan {
@@ -96,7 +97,7 @@ impl Replayed {
     }
 }
 
-/// Whether what it has read still held when it committed.
+/// Whether the transaction must have read the state at its commit.
 fn reads_at_commit(record: &Record) -> bool {
     record.is_serializable && record.steps.iter().any(Step::writes)
 }
@@ -113,7 +114,7 @@ fn apply(state: &mut State, step: &Step) {
     }
 }
 
-/// Whether a step reads now what it has read.
+/// Compares what a step has read with the state.
 fn check(state: &State, step: &Step) -> Checked<()> {
     match step {
         Step::Get { space, key, found } if state[*space][*key] != *found => {
@@ -152,10 +153,10 @@ mod tests {
     fn reads_must_hold_where_a_transaction_takes_its_place() {
         let first = record(0, 1, true, vec![put(1, 7)]);
         let run = |second: Record| Replayed::default().run_again(vec![second, first.clone()]);
-        // Serializable: as if it had run alone at its commit.
+        // Serializable with writes: as if it ran alone at its commit.
         assert_eq!(run(record(0, 2, true, vec![get(1, 7), put(2, 1), get(2, 1)])), Ok(2));
         assert!(run(record(0, 2, true, vec![get(1, 0), put(2, 1)])).is_err());
-        // Of a snapshot, and without writes: as it was at the beginning.
+        // Snapshot isolation, or no writes: as the state was at its begin.
         assert_eq!(run(record(0, 2, false, vec![get(1, 0), put(2, 1)])), Ok(1));
         assert_eq!(run(record(0, 0, true, vec![get(1, 0)])), Ok(1));
         assert_eq!(run(record(1, 1, true, vec![get(1, 7)])), Ok(1));

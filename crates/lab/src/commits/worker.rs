@@ -1,4 +1,4 @@
-//! One thread: transaction after transaction, each noted with what it has read.
+//! A worker thread: runs transactions one after the other, and records each with what it read.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use crate::keys::spread::spread_key as key;
 use crate::stress::operands::{operand, operand_of};
 use crate::stress::world::Checked;
 
-/// Steps of a transaction.
+/// The most steps of a transaction.
 const STEPS_MAX: usize = 8;
 
 pub(super) struct Worker<'s> {
@@ -21,12 +21,12 @@ pub(super) struct Worker<'s> {
     done: Done,
 }
 
-/// What a thread has done.
+/// The results of a worker.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) records: Vec<Record>,
     pub(super) conflicts: u64,
-    /// What was added to each counter.
+    /// The sum of its additions to each counter.
     pub(super) adds: [u64; COUNTERS],
 }
 
@@ -39,7 +39,7 @@ impl<'s> Worker<'s> {
         self.done
     }
 
-    /// Works until the round is over.
+    /// Works until the round is over, or `most` transactions have committed.
     pub(super) fn work(&mut self, most: usize) -> Checked<()> {
         while !self.shared.is_over.load(Ordering::SeqCst) && self.done.records.len() < most {
             let done = match self.rng.below(8) {
@@ -58,7 +58,7 @@ impl<'s> Worker<'s> {
         let bank = &self.shared.bank;
         self.shared.db.run(|tx| {
             let tx = tx.of(bank);
-            // Half of them lock what they read: in any order, so that there are deadlocks.
+            // Half of the transfers lock what they read, in any order, so that deadlocks occur.
             let balance = |account| -> trommel::Result<i64> {
                 let found = match amount % 2 {
                     0 => tx.get(key(account))?,
@@ -93,7 +93,8 @@ impl<'s> Worker<'s> {
         Ok(())
     }
 
-    /// The moment that it has read, that of its commit, and what it has done.
+    /// Runs the steps and commits. Returns the number at which it read, that of its commit, and the
+    /// steps.
     fn steps_and_commit(
         &mut self,
         transaction: Transaction,
@@ -101,7 +102,7 @@ impl<'s> Worker<'s> {
         let steps = 1 + self.rng.place(STEPS_MAX);
         let steps = (0..steps).map(|_| self.step(&transaction));
         let steps = steps.collect::<trommel::Result<Vec<Step>>>()?;
-        // A read for update may have moved it.
+        // A read for update may have advanced it.
         let begun = transaction.sequence();
         Ok((begun, transaction.commit()?, steps))
     }
@@ -154,7 +155,7 @@ impl<'s> Worker<'s> {
         })
     }
 
-    /// Some neighbours: a few, mostly.
+    /// Returns a range of neighbouring keys, mostly a short one.
     fn stretch(&mut self) -> (usize, usize) {
         let from = self.rng.place(KEYS);
         let most = if self.rng.below(4) == 0 { KEYS } else { 6 };

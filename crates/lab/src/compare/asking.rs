@@ -1,4 +1,4 @@
-//! The questions of a measurement, asked of a peer.
+//! The questions of a measurement, put to a peer.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use crate::keys::values::fill_value;
 use crate::questions::queries::{Kind, Queries};
 use crate::questions::unanswered::PrefixEnd;
 
-/// Questions of one kind, with their ranges half-open, as stores take them.
+/// Questions of one kind. Their ranges are half-open, as peers expect them.
 pub(crate) struct Asked {
     pub(crate) queries: Queries,
-    /// Of closed ranges alone: the first key behind each; None: there is none.
+    /// For closed ranges only: the first key behind each range. None: there is no such key.
     ends: Vec<Option<Vec<u8>>>,
 }
 
@@ -31,12 +31,12 @@ impl Asked {
         Asked { queries, ends }
     }
 
-    /// The end of a range. None: it is open.
+    /// Returns the end of a range. None: it is unbounded.
     fn end(&self, place: usize) -> Option<&[u8]> {
         self.ends.get(place)?.as_deref()
     }
 
-    /// Asks one question; gives the number of keys in the answer.
+    /// Asks one question. Returns the number of keys in the answer.
     fn ask(
         &self,
         peer: &dyn Peer,
@@ -59,7 +59,7 @@ impl Asked {
         Ok(self.queries.len() as u64)
     }
 
-    /// The bytes of the answer are read, as a caller would.
+    /// Asks one question, and reads bytes of the answer like a caller.
     fn ask_one(&self, peer: &dyn Peer, place: usize) -> Result<()> {
         let mut sum = 0usize;
         let mut look = |key: &[u8], value: &[u8]| {
@@ -71,7 +71,7 @@ impl Asked {
         Ok(())
     }
 
-    /// The 99th percentile of the times of single questions.
+    /// Returns the 99th percentile of the times of single questions, in nanoseconds.
     pub(crate) fn time_each(&self, peer: &dyn Peer) -> Result<f64> {
         let mut times = Vec::with_capacity(self.queries.len());
         for place in 0..self.queries.len() {
@@ -82,7 +82,7 @@ impl Asked {
         Ok(p99(&mut times))
     }
 
-    /// Asks every question and counts the answers that are not what the sorted keys say.
+    /// Asks every question, and counts the answers that differ from the sorted keys.
     pub(crate) fn count_wrong(
         &self,
         peer: &dyn Peer,
@@ -101,7 +101,7 @@ impl Asked {
         Ok(wrong)
     }
 
-    /// The places of the keys in the answer.
+    /// Returns the places of the keys in the right answer.
     fn expected(&self, place: usize, keys: &SortedKeys) -> std::ops::Range<usize> {
         if matches!(self.queries.kind(), Kind::Unanswered(_)) {
             return 0..0;
@@ -117,7 +117,8 @@ impl Asked {
     }
 }
 
-/// The next number: of keys of eight bytes none lies between.
+/// Returns the successor of a key. Of keys of eight bytes it is the next number, so no key lies
+/// between.
 fn next_number(key: &[u8]) -> Vec<u8> {
     let number = <[u8; 8]>::try_from(key).ok().map(u64::from_be_bytes);
     match number.and_then(|number| number.checked_add(1)) {
@@ -126,7 +127,7 @@ fn next_number(key: &[u8]) -> Vec<u8> {
     }
 }
 
-/// What an answer is compared with, entry by entry.
+/// The comparison of an answer, entry by entry.
 struct Check<'a> {
     keys: &'a SortedKeys,
     places: std::ops::Range<usize>,
@@ -142,7 +143,7 @@ impl Check<'_> {
     }
 }
 
-/// Reads the store from the first key to the last and counts what is not as it was written.
+/// Scans the store and counts the entries that differ from what was written.
 pub(crate) fn count_wrong_entries(
     peer: &dyn Peer,
     keys: &SortedKeys,

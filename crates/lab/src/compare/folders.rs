@@ -1,14 +1,14 @@
-//! Folders of measured stores.
+//! The folders of measured stores.
 //! ```text
 //! make_empty -> a store is made, filled, measured -> remove
 //! ```
-//! Invariant: a folder with files is another's, and is left alone.
+//! Invariant: a folder that has files already belongs to someone else and stays as it is.
 
 use std::path::Path;
 
 use crate::error::{LabError, Result};
 
-/// Makes a folder. An error if it has files.
+/// Creates a folder, or accepts an empty one. An error if it has files.
 pub(crate) fn make_empty(folder: &Path) -> Result<()> {
     let refused = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
     if std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) {

@@ -1,5 +1,4 @@
-//! Whether a peer answers like a map: a random history of writes, reads, flushes and merges, and a
-//! map beside it.
+//! Checks that a peer answers like a map, by a random history of writes, reads, flushes and merges.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +8,8 @@ use crate::compare::peer::Peer;
 use crate::error::Result;
 use crate::keys::rng::{Rng, scramble};
 
-/// Keys lie this close together in a few places, so that ranges meet some, none, or those of two
-/// prefixes.
+/// Keys are clustered at a few places, so that ranges meet some keys, none, or those of two
+/// clusters. This is the width of a cluster.
 const NEAR: u64 = 600;
 const PLACES: [u64; 4] = [0, 0xff80, 0x0123_4567_89ab_ff00, u64::MAX - NEAR];
 
@@ -20,8 +19,8 @@ struct PeerHistory<'a> {
     rng: Rng,
 }
 
-/// The first wrong answer of a history of so many steps, in words; None: there is none. Requires:
-/// the store is empty.
+/// Runs a history of `steps` steps. Returns its first wrong answer in words; None: there is none.
+/// Requires: the store is empty.
 pub fn check_peer(peer: &dyn Peer, seed: u64, steps: usize) -> Result<Option<String>> {
     let mut history = PeerHistory { peer, map: BTreeMap::new(), rng: Rng::new(scramble(seed)) };
     for step in 0..steps {
@@ -69,7 +68,7 @@ impl PeerHistory<'_> {
     fn key(&mut self) -> Vec<u8> {
         let place = PLACES[self.rng.place(PLACES.len())];
         let mut key = (place + self.rng.below(NEAR)).to_be_bytes().to_vec();
-        // Some keys are longer or shorter than the others.
+        // Some keys are longer or shorter than eight bytes.
         match self.rng.below(20) {
             0 => key.push(self.rng.below(3) as u8),
             1 => key.truncate(1 + self.rng.place(7)),
@@ -78,14 +77,14 @@ impl PeerHistory<'_> {
         key
     }
 
-    /// What begins as a key does, as a range.
+    /// Returns the range of all keys that share a random prefix of `key`.
     fn all_with_a_prefix(&mut self, mut key: Vec<u8>) -> (Vec<u8>, Option<Vec<u8>>) {
         key.truncate(1 + self.rng.place(key.len()));
         let end = after_all_with(key.clone());
         (key, end)
     }
 
-    /// Near behind a key, or a key anywhere, even before it.
+    /// Returns a bound shortly behind a key, or a random one, even before it.
     fn bound_behind(&mut self, key: &[u8]) -> Vec<u8> {
         if self.rng.below(4) == 0 || key.len() != 8 {
             return self.key();

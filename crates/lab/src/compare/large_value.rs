@@ -8,9 +8,9 @@
 use crate::keys::rng::{Rng, scramble};
 
 const HEAD_BYTES: usize = 2 * size_of::<u64>();
-/// How many places of the pool a value may begin at.
+/// The number of places in the pool at which values may begin.
 const PLACES: usize = 4 << 20;
-/// What compressible bytes are made of.
+/// The unit of compressible bytes, whose second half repeats the first.
 const PIECE_BYTES: usize = 512;
 
 /// Makes values of one length.
@@ -21,10 +21,10 @@ pub(crate) struct LargeValues {
 }
 
 impl LargeValues {
-    /// The shortest value that tells whose it is.
+    /// The length of the head, which every value needs.
     pub(crate) const BYTES_MIN: usize = HEAD_BYTES;
 
-    /// Requires: a value has room for its head.
+    /// Requires: `value_bytes` is at least [`Self::BYTES_MIN`].
     pub(crate) fn new(value_bytes: usize, is_compressible: bool, seed: u64) -> Self {
         let rest_bytes = value_bytes.checked_sub(HEAD_BYTES).expect("it is long enough");
         let mut pool = Vec::with_capacity(PLACES + rest_bytes + PIECE_BYTES);
@@ -54,19 +54,19 @@ impl LargeValues {
         &self.pool[from..from + self.rest_bytes]
     }
 
-    /// A version of a key's value, in place of what there was.
+    /// Replaces `value` by a version of a key's value.
     pub(crate) fn fill(&self, value: &mut Vec<u8>, number: u64, version: u64) {
         value.clear();
         value.extend_from_slice(&Self::head(number, version));
         value.extend_from_slice(self.rest(number, version));
     }
 
-    /// Whether these bytes are that version of that key's value.
+    /// Whether `value` is that version of that key's value, comparing all bytes.
     pub(crate) fn is(&self, value: &[u8], number: u64, version: u64) -> bool {
         self.seems(value, number, version) && value[HEAD_BYTES..] == *self.rest(number, version)
     }
 
-    /// Whether their length and their first bytes are, which takes no time.
+    /// Whether its length and head are right, which takes next to no time.
     pub(crate) fn seems(&self, value: &[u8], number: u64, version: u64) -> bool {
         let len = HEAD_BYTES + self.rest_bytes;
         value.len() == len && value[..HEAD_BYTES] == Self::head(number, version)

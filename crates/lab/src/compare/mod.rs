@@ -1,12 +1,13 @@
-//! `bench compare`: this store and others, the same keys, the same questions, rounds that take
-//! turns.
+//! `bench compare`: this store and other engines, with the same keys and questions, in rounds that
+//! take turns.
 //! ```text
 //! shape `default`   each fills its store in random order and merges as it likes, in turns
 //! shape `runs`      each is given the same keys in the same sorted runs
 //!
 //! fill -> check every answer (and warm the caches) -> timed rounds -> p99 pass -> report
 //! ```
-//! Invariant: a store is timed after every answer was checked; wrong answers are in its report.
+//! Invariant: a store is timed after every answer was checked. The report has the number of wrong
+//! answers.
 
 mod asking;
 mod folders;
@@ -59,13 +60,13 @@ use crate::questions::queries::{Kind, Queries};
 use crate::questions::unanswered::Ask;
 use crate::tree_plan::{PartsPlan, TreePlan};
 
-/// What to compare. The field names are an interface: a process that has other engines is given
-/// this as JSON.
+/// What to compare. Field names are an interface: the process with other engines receives this as
+/// JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ComparePlan {
-    /// The stores that are compared; the others' times are divided by the first one's.
+    /// The stores; times are given relative to the first one.
     pub contenders: Vec<Contender>,
-    /// How trees are made: `default` or `runs`.
+    /// The shape of the trees: `default` or `runs`.
     pub shape: ShapeName,
     /// How many keys; None: 1,000,000, or all of a set.
     pub keys: Option<usize>,
@@ -73,52 +74,52 @@ pub struct ComparePlan {
     pub dist: String,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Memory of filters.
+    /// Memory of filters, in bits per key.
     pub bits_per_key: f64,
-    /// Memory for blocks; None: more than the data takes.
+    /// Capacity of the block cache; None: more than the data takes.
     pub block_cache_bytes: Option<usize>,
-    /// Of shape `runs`: T; the tree has T - 1 runs in each level but the last of three.
+    /// T of shape `runs`: the tree has three levels, with T - 1 runs in each but the last.
     pub size_ratio: u32,
-    /// What else is asked, that no stored key answers.
+    /// Further questions that no stored key answers.
     pub asks: Vec<Ask>,
     /// Questions of each kind per round.
     pub queries: usize,
-    /// How many neighbouring keys a range takes in.
+    /// How many neighbouring keys a range spans.
     pub range_width: u64,
-    /// Of shape `default`: how often each store is filled, in turns; the last one is asked.
+    /// How often each store of shape `default` is filled, in turns; the last one is asked.
     pub loads: usize,
     /// Seed of keys and questions.
     pub seed: u64,
-    /// Where the stores are made: a folder for each of them in it.
+    /// The folder of the stores: each store has a folder in it.
     pub folder: PathBuf,
 }
 
-/// How trees are made.
+/// The shape of the trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ShapeName {
-    /// As each engine does by default.
+    /// Each engine's default.
     Default,
     /// The same keys in the same sorted runs.
     Runs,
 }
 
-/// What was measured of one store. Where `bench read` measures the same, the name is the same.
+/// What was measured of one store. Fields that `bench read` has, too, have the same names.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompareReport {
     /// The engine.
     pub engine: String,
     /// Its filter.
     pub guard: String,
-    /// Everything that was set, and the engine's version.
+    /// All settings, and the engine's version.
     pub settings: String,
-    /// How the tree was made.
+    /// The shape of the tree.
     pub shape: ShapeName,
     /// How many keys the store holds.
     pub keys: u64,
-    /// How many sorted runs; None: the engine has none.
+    /// How many sorted runs there are; None: the engine has none.
     pub runs: Option<u64>,
-    /// How many there should be; None: as many as the engine likes.
+    /// How many runs are planned; None: as many as the engine likes.
     pub runs_planned: Option<u64>,
     /// The filters' memory in bits per key.
     pub guard_bits_per_key: Option<f64>,
@@ -126,42 +127,42 @@ pub struct CompareReport {
     pub dist: String,
     /// The seed of keys and questions.
     pub seed: u64,
-    /// How many neighbouring keys a range takes in.
+    /// How many neighbouring keys a range spans.
     pub range_width: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// How filling went.
+    /// The cost of filling the store.
     pub load: FillReport,
-    /// Answers that were wrong. Must be 0.
+    /// Wrong answers. Must be 0.
     pub false_negatives: u64,
-    /// A key that is not stored.
+    /// Gets of keys that are not stored.
     pub point_miss: AnswerReport,
-    /// A stored key.
+    /// Gets of stored keys.
     pub point_hit: AnswerReport,
-    /// A range without a stored key: the range is asked for its first key.
+    /// Ranges without a stored key; each asks for the first key.
     pub empty_range: AnswerReport,
-    /// The first key from a key on.
+    /// Seeks: the first key at or after a key.
     pub seek: AnswerReport,
-    /// The first key from a key on, and the fifty behind it.
+    /// Seeks, each followed by fifty more keys.
     pub seek_next_50: AnswerReport,
-    /// What else no stored key answers.
+    /// Further questions that no stored key answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<AskedAnswer>,
 }
 
-/// What questions of one kind cost that no stored key answers. A prefix is asked for half-open, up
-/// to the least string above all that begin with it.
+/// The cost of one kind of question that no stored key answers. A prefix is asked for as a
+/// half-open range, up to the least string above all strings that begin with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AskedAnswer {
-    /// What was asked.
+    /// The kind of question.
     pub question: String,
-    /// What one costs.
+    /// The cost of one question.
     #[serde(flatten)]
     pub answer: AnswerReport,
 }
 
 impl CompareReport {
-    /// The kinds by name, in the order of the fields.
+    /// Returns the kinds with their names, in the order of the fields.
     pub fn kinds(&self) -> [(&'static str, &AnswerReport); 5] {
         [
             ("point_miss", &self.point_miss),
@@ -173,33 +174,32 @@ impl CompareReport {
     }
 }
 
-/// How filling a store went, in random order, one put after the other. Of several fills, the
-/// medians.
+/// The cost of filling a store in random order, put by put. Of several fills, the medians.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FillReport {
-    /// Until nothing was left to be done in the background.
+    /// Time until no background work was left.
     pub seconds: f64,
-    /// Until the last put was through: puts per second.
+    /// Puts per second, until the last put returned.
     pub ops_per_s: f64,
-    /// The same as time per put.
+    /// The same as nanoseconds per put.
     pub ns_per_op: f64,
-    /// `seconds` of all fills, in the order they were made.
+    /// `seconds` of all fills, in the order of the fills.
     pub seconds_of_all: Vec<f64>,
     /// `ns_per_op` of all fills.
     pub ns_per_op_of_all: Vec<f64>,
 }
 
-/// What one kind of question cost.
+/// The cost of one kind of question.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct AnswerReport {
     /// Questions per round.
     pub ops: u64,
     /// Time per question: the median of the rounds.
     pub ns_per_op: f64,
-    /// CPU time per question of the asking thread. Where everything is cached, it is `ns_per_op` on
-    /// an idle machine.
+    /// CPU time per question of the asking thread. If everything is cached and the machine is idle,
+    /// it equals `ns_per_op`.
     pub cpu_ns_per_op: f64,
-    /// 99 of 100 questions took less, in a pass that reads the clock around each of them.
+    /// The 99th percentile, from a pass that reads the clock around each question.
     pub ns_p99: f64,
 }
 
@@ -207,12 +207,12 @@ pub struct AnswerReport {
 const KINDS: [Kind; 5] =
     [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange, Kind::Seek, Kind::SeekNext50];
 
-/// Levels of a tree that is made of given runs.
+/// Levels of a tree of shape `runs`.
 const LEVELS: u32 = 3;
-/// Memory of an entry in a cached block, generously.
+/// An upper bound of the memory of an entry in a cached block, beside key and value.
 const ENTRY_OVERHEAD: usize = 128;
 
-/// A filled store, and what is known about it.
+/// A filled store, and its results so far.
 struct FilledPeer {
     contender: Contender,
     peer: Box<dyn Peer>,
@@ -221,7 +221,7 @@ struct FilledPeer {
     answers: Vec<AnswerReport>,
 }
 
-/// Compares. The stores stay in `plan.folder`.
+/// Runs the comparison. The stores stay in `plan.folder`.
 pub fn bench_compare(
     plan: &ComparePlan,
     engines: &[Box<dyn Engine>],
@@ -251,13 +251,13 @@ pub fn bench_compare(
     sides.into_iter().map(|side| report(side, plan, &keys)).collect()
 }
 
-/// The questions of each kind.
+/// Draws the questions of each kind.
 fn draw(plan: &ComparePlan, keys: &KeySet) -> Result<Vec<Asked>> {
     Ask::check(&plan.asks, keys.dist())?;
     let (count, width) = (plan.queries, plan.range_width);
     let mut rng = Rng::new(scramble(plan.seed ^ 1));
     let kinds = KINDS.into_iter().map(|kind| Queries::draw(kind, keys, count, width, &mut rng));
-    // Each has a generator of its own: its questions are the same whatever else is asked.
+    // Each further kind has its own generator, so its questions do not depend on the others.
     let rng = || Rng::new(scramble(plan.seed ^ 9));
     let asks = plan.asks.iter().map(|ask| ask.draw_some(keys, count, width, &mut rng()));
     kinds.chain(asks).map(|drawn| Ok(Asked::new(drawn?, keys.stored()))).collect()
@@ -272,7 +272,7 @@ fn check(plan: &ComparePlan) -> Result<()> {
 }
 
 impl ComparePlan {
-    /// The tree of shape `runs`: just before a merge into its last level.
+    /// Returns the tree of shape `runs`, just before a merge into its last level.
     fn tree(&self) -> TreePlan {
         TreePlan {
             size_ratio: self.size_ratio,
@@ -314,8 +314,8 @@ impl ComparePlan {
     }
 }
 
-/// Fills every store, in turns: `plan.loads` times where filling is compared. The last ones stay
-/// open.
+/// Fills all stores in turns, `plan.loads` times if filling is compared. The last fill's stores
+/// stay open.
 fn fill_sides(
     plan: &ComparePlan,
     openers: &[&dyn Engine],
@@ -342,7 +342,7 @@ fn fill_sides(
     Ok(sides.map(|(one, filled)| side(one.clone(), filled)).collect())
 }
 
-/// A store that was filled, until it is closed, and the times.
+/// A filled store, until it is closed, and the times of filling it.
 struct Filled {
     peer: Option<Box<dyn Peer>>,
     seconds: f64,

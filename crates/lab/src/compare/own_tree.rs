@@ -1,8 +1,7 @@
-//! How this store keeps its tree and its filters, in a form that goes from one process to another
-//! as JSON.
+//! The settings of this store's tree and filters, in a JSON form for another process.
 //!
-//! Invariant: what comes out is what went in: the forms below have the fields of the options that
-//! they stand for.
+//! Invariant: decoding gives what was encoded. The forms below have the same fields as the options
+//! that they stand for.
 
 use serde::{Deserialize, Serialize};
 use trommel::options::{FilterTuning, OptionValues, SurfOptions, SurfSuffix};
@@ -13,18 +12,18 @@ use trommel_guards::{
 
 use crate::error::Result;
 
-/// How this store keeps its tree, and the settings of its filters besides their memory.
+/// The settings of this store's tree, and of its filters besides their memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnTree {
-    /// When runs merge.
+    /// The merge policy.
     #[serde(with = "as_text")]
     pub policy: Policy,
-    /// Whether the policy delays merges for all guards but GRF's, which merge after T merges into a
-    /// level (GRF, section 6.4).
+    /// Whether the policy delays merges for all guards except GRF's. GRF merges after T merges into
+    /// a level (GRF, section 6.4).
     pub delay_others: bool,
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u32,
-    /// How much of a level a merge rewrites at once, by its name.
+    /// The name of the granularity: how much of a level one merge rewrites.
     pub granularity: String,
     /// Bytes of a partition of the last level.
     pub partition_bytes: u64,
@@ -32,12 +31,12 @@ pub struct OwnTree {
     pub table_bytes: u64,
     /// Whether runs share the filters' memory as Monkey divides it, where a guard can.
     pub monkey: bool,
-    /// Of a key's bits, those of a hash that only single keys are compared with.
+    /// How many bits of a key's fingerprint are of a hash, which serves point queries only.
     pub point_bits: u8,
-    /// What filters of tables are told.
+    /// Settings of the tables' filters.
     #[serde(with = "TuningForm")]
     pub filter: FilterTuning,
-    /// What the guard `elastic` is told.
+    /// Options of the guard `elastic`.
     #[serde(with = "ElasticForm")]
     pub elastic: ElasticOptions,
 }
@@ -63,7 +62,7 @@ impl Default for OwnTree {
 }
 
 impl OwnTree {
-    /// Options of a store that keeps its tree so.
+    /// Returns the options `others`, with this tree for `guard`.
     pub(crate) fn options(&self, guard: GuardKind, others: Options) -> Result<Options> {
         let delays =
             self.policy.delay_merges || (self.delay_others && guard.fingerprints().is_none());
@@ -80,7 +79,7 @@ impl OwnTree {
     }
 }
 
-/// A value as its text.
+/// Serializes a value as its text.
 mod as_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! Entries whose values are like some that people keep, for measuring how they are packed.
+//! Entries with realistic values, for measuring compression.
 //! ```text
 //! text      sentences of common and rare words         json     objects of ten fields
 //! numbers   eight numbers, most of them near others    osm      Morton keys; an edit and its tags
@@ -18,17 +18,17 @@ use crate::keys::keyset::KeySet;
 use crate::keys::rng::{Rng, random_order, scattered_key, scramble};
 use crate::keys::skew::Zipf;
 
-/// What values are like.
+/// A kind of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PackedData {
     /// Sentences.
     Text,
-    /// Objects in JSON.
+    /// JSON objects.
     Json,
-    /// Numbers, as a program has them in memory.
+    /// Numbers in their binary form.
     Numbers,
-    /// Edits of a map, by place.
+    /// Edits of a map, with keys by place.
     Osm,
 }
 
@@ -65,16 +65,16 @@ impl FromStr for PackedData {
     }
 }
 
-/// Words of a language that nobody speaks; the first ones are frequent.
+/// Words of an invented language; the first ones are frequent.
 const WORDS: u64 = 5000;
 
-/// So many entries of one kind.
+/// A number of entries of one kind.
 pub(crate) struct PackedEntries {
     data: PackedData,
     seed: u64,
     count: usize,
     words: Zipf,
-    /// Of `osm`: the keys, and which one the entry of each number has.
+    /// For `osm`: the keys, and the key of each entry.
     places: Option<(SortedKeys, Vec<u32>)>,
 }
 
@@ -101,7 +101,7 @@ impl PackedEntries {
         self.count
     }
 
-    /// The key of an entry: in random order, by its number.
+    /// Returns the key of an entry. Numbers map to keys in random order.
     pub(crate) fn key(&self, number: usize) -> Vec<u8> {
         match &self.places {
             Some((keys, order)) => keys.get(order[number] as usize).to_vec(),
@@ -109,7 +109,7 @@ impl PackedEntries {
         }
     }
 
-    /// Its value, in place of what there was.
+    /// Replaces `value` by the value of an entry.
     pub(crate) fn fill_value(&self, value: &mut Vec<u8>, number: usize) {
         value.clear();
         let rng = &mut Rng::new(scramble(self.seed) ^ number as u64);

@@ -1,11 +1,12 @@
-//! `bench compression`: what packing saves, and what it costs: this store and others, the same
-//! entries, the same settings.
+//! `bench compression`: the gain and the cost of packing, in this store and others, with the same
+//! entries and settings.
 //! ```text
 //! each kind of data, each way to pack:
 //!     put in random order, compact -> the folder's bytes -> every value checked
 //!     rounds that take turns: gets of present keys, a part of a scan -> medians
 //! ```
-//! Invariant: a store is timed after every answer was checked; wrong answers are in its report.
+//! Invariant: a store is timed after every answer was checked. The report has the number of wrong
+//! answers.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -24,57 +25,57 @@ use crate::keys::rng::Rng;
 use crate::median::median;
 use crate::progress::Progress;
 
-/// What to measure. The field names are an interface: a process that has other engines is given
-/// this as JSON.
+/// What to measure. Field names are an interface: the process with other engines receives this as
+/// JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompressionPlan {
-    /// The stores, and what each of them has.
+    /// The stores, and the settings that they share.
     #[serde(flatten)]
     pub stores: StoresPlan,
-    /// What their values are like.
+    /// The kinds of values.
     pub data: Vec<PackedData>,
-    /// How they pack them.
+    /// The packings of blocks.
     pub packings: Vec<PeerPacking>,
-    /// How many entries a store is given.
+    /// Entries of a store.
     pub entries: usize,
-    /// How many gets a round has.
+    /// Gets of a round.
     pub gets: usize,
-    /// How many entries the scan of a round shows.
+    /// Entries that the scan of a round reads.
     pub scan_entries: usize,
     /// How many rounds there are.
     pub rounds: usize,
 }
 
-/// What one store made of one kind of data, packed in one way.
+/// What was measured of one store, with one kind of data and one packing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompressionReport {
     /// The engine's name.
     pub engine: String,
     /// Its filter.
     pub guard: String,
-    /// Everything that was set, as text.
+    /// All its settings, as text.
     pub settings: String,
-    /// What the values are like.
+    /// The kind of values.
     pub data: PackedData,
-    /// How they are packed.
+    /// The packing of blocks.
     pub packing: PeerPacking,
     /// How many entries there are.
     pub entries: u64,
     /// Bytes of their keys and values.
     pub raw_bytes: u64,
-    /// Bytes of the folder, after everything was merged into one run.
+    /// Bytes of the folder after everything was merged into one run.
     pub folder_bytes: u64,
-    /// How long it took to put all of them, and to merge all.
+    /// Time to put all entries and to merge them.
     pub load_seconds: f64,
-    /// Of a get of a key that is there.
+    /// Nanoseconds per get of a stored key.
     pub get_ns: f64,
-    /// Of an entry of a scan.
+    /// Nanoseconds per entry of a scan.
     pub scan_ns: f64,
-    /// Keys whose value was another one, or was missing.
+    /// Keys whose value was wrong or missing.
     pub wrong: u64,
 }
 
-/// Measures each kind of data in each way to pack it, in each store.
+/// Measures each kind of data and each packing, in each store.
 ///
 /// # Errors
 /// `Plan` if the plan makes no sense; others as the stores and the disk fail.
@@ -112,12 +113,12 @@ fn check(plan: &CompressionPlan) -> Result<()> {
     }
 }
 
-/// A store that was filled.
+/// A filled store and its report.
 struct Side {
     peer: Box<dyn Peer>,
     folder: PathBuf,
     report: CompressionReport,
-    /// Of each round.
+    /// One for each round.
     get_ns: Vec<f64>,
     scan_ns: Vec<f64>,
 }
@@ -150,7 +151,7 @@ fn measure(
     sides.into_iter().map(end).collect()
 }
 
-/// Fills a store, opens it again, and checks every value.
+/// Fills a store, reopens it, and checks every value.
 fn fill(
     plan: &CompressionPlan,
     (engine, contender): (&dyn Engine, &Contender),
@@ -225,7 +226,7 @@ fn take_turn(
         side.peer.get(key, &mut |value| seen += value.len())?;
     }
     side.get_ns.push(start.elapsed().as_nanos() as f64 / keys.len() as f64);
-    // Where it begins, half of the entries are ahead of it, about.
+    // This key is random: on average, half of the entries lie ahead of it.
     let from = &keys[0];
     let start = Instant::now();
     let mut shown = side.peer.scan(from, None, plan.scan_entries, &mut |_, value| {
@@ -274,7 +275,7 @@ mod tests {
             let bytes: Vec<u64> = of_data.iter().map(|report| report.folder_bytes).collect();
             assert!(of_data.iter().all(|report| report.wrong == 0 && report.get_ns > 0.0));
             assert!(bytes[1] < bytes[0] && bytes[2] < bytes[1], "{bytes:?}");
-            // So few entries hardly pay a dictionary; one that does not pay is not made.
+            // So few entries hardly pay for a dictionary, and one that does not pay is not made.
             assert!(bytes[3] < bytes[1] && bytes[4] < bytes[3] + 1000, "{bytes:?}");
             assert!(of_data[0].raw_bytes < bytes[0], "{bytes:?}");
         }

@@ -1,11 +1,11 @@
-//! The seam between a comparison and the stores that it measures.
+//! The interface between a comparison and the stores that it measures.
 //! ```text
 //! Engine::open(folder, filter, settings) -> Peer    put, delete | get, scan | flush, settle,
 //!                                            ^      compact | runs, memory
 //!                                            |
 //!                       RunLoad: the same keys in the same sorted runs, whatever the engine
 //! ```
-//! Invariant: a peer answers like a map. `check_peer` asks it.
+//! Invariant: a peer answers like a map; `check_peer` tests it.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -26,15 +26,14 @@ use crate::tree_plan::TreePlan;
 
 /// A kind of store that can be opened.
 pub trait Engine {
-    /// The name that people write.
+    /// The name in commands and reports.
     fn name(&self) -> &'static str;
-    /// The filters that it can be opened with, by their names, one at least; the first is what it
-    /// is best compared with.
+    /// The names of its filters, at least one. The first is its default in comparisons.
     fn filters(&self) -> Vec<String>;
-    /// Opens a store, or makes it where there is none. Requires: `filter` is one of `filters`.
+    /// Opens a store, or creates it. Requires: `filter` is one of `filters`.
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>>;
-    /// As `open`, with transactions over key spaces of these names. None: the engine has none that
-    /// could be measured. Requires: there is a name.
+    /// Like `open`, but with transactions over named key spaces. None: the engine has no
+    /// transactions to measure. Requires: at least one name.
     fn open_transactional(
         &self,
         _folder: &Path,
@@ -49,61 +48,61 @@ pub trait Engine {
 /// The settings that all stores of a comparison share.
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
-    /// Memory of filters.
+    /// Memory of filters, in bits per key.
     pub bits_per_key: f64,
-    /// Memory for blocks that were read.
+    /// Capacity of the block cache, in bytes.
     pub block_cache_bytes: usize,
-    /// Memory for new entries before they are written as a run.
+    /// Capacity of the memtable, in bytes.
     pub write_buffer_bytes: usize,
-    /// Threads that merge. One more flushes.
+    /// Threads that merge. One more thread flushes.
     pub merge_threads: usize,
-    /// Whether data goes past the operating system's cache, where an engine can do that.
+    /// Whether data bypasses the operating system's cache, where the engine supports it.
     pub direct: bool,
-    /// Whether this store waits until the disk has what flushes and merges wrote. (Filling to many
-    /// flushes would measure the disk alone.)
+    /// Whether this store waits for the syncs of flushes and merges. With them, a load of many
+    /// flushes would measure the disk alone.
     pub synced: bool,
-    /// How it packs blocks.
+    /// The packing of blocks.
     pub packing: PeerPacking,
-    /// From how many bytes on it writes values apart from their keys, with what it recommends for
-    /// their garbage. None: as the engine does by default.
+    /// The size in bytes from which values are stored apart from their keys, with the engine's
+    /// recommended garbage collection. None: the engine's default.
     pub values_apart_from: Option<usize>,
-    /// The share of garbage from which on files of values are written anew, however young they are.
-    /// None: as the engine does by default.
+    /// The share of garbage at which files of values are rewritten, regardless of their age. None:
+    /// the engine's default.
     pub value_garbage_share: Option<f64>,
-    /// How the store keeps its tree.
+    /// The shape of the tree.
     pub shape: PeerShape,
 }
 
-/// How a store keeps its tree.
+/// The shape of a store's tree.
 #[derive(Clone, Debug)]
 pub enum PeerShape {
-    /// The engine's default; this store by the settings here.
+    /// The engine's default. For this store: these settings.
     Default(OwnTree),
-    /// As the runs that it is loaded with: `load_runs`.
+    /// The runs that `load_runs` loads.
     Runs(TreePlan),
 }
 
 /// What a store has counted since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PeerCounts {
-    /// Blocks that reads asked for, those that were cached included.
+    /// Blocks that reads asked for, cached ones included.
     pub blocks_read: u64,
-    /// Blocks that came from the disk.
+    /// Blocks read from the disk.
     pub disk_reads: u64,
     /// Filter probes.
     pub guard_probes: u64,
-    /// Runs that were searched needlessly.
+    /// Runs searched in vain.
     pub needless_runs: u64,
     /// Bytes of tables that flushes and merges wrote.
     pub table_bytes: u64,
-    /// How long writers were slowed down or stopped, all together.
+    /// The total time that writers were slowed down or stopped, in seconds.
     pub stall_seconds: f64,
-    /// Memtables that were written as runs.
+    /// Flushes.
     pub flushes: u64,
 }
 
 impl PeerCounts {
-    /// Adds what another tree of the same store has counted.
+    /// Adds the counts of another tree of the same store.
     pub(crate) fn add(&mut self, other: &PeerCounts) {
         self.blocks_read += other.blocks_read;
         self.disk_reads += other.disk_reads;
@@ -115,18 +114,18 @@ impl PeerCounts {
     }
 }
 
-/// A store. All reads and writes may come from several threads.
+/// An open store. Several threads may read and write at once.
 pub trait Peer: Sync {
-    /// Everything that was set, and the engine's version, as text.
+    /// All settings and the engine's version, as text.
     fn settings(&self) -> String;
     /// Sets the value of a key.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
     /// Removes a key.
     fn delete(&self, key: &[u8]) -> Result<()>;
-    /// Whether the key is there; its value is shown, not copied.
+    /// Looks up a key. Returns whether it is there, and lends its value to `seen`.
     fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool>;
-    /// Shows the first `limit` entries from `from` on, before `before` if there is such a bound;
-    /// tells how many there were.
+    /// Lends the first `limit` entries at or after `from` and below `before`, if that is given.
+    /// Returns their number.
     fn scan(
         &self,
         from: &[u8],
@@ -134,31 +133,31 @@ pub trait Peer: Sync {
         limit: usize,
         seen: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize>;
-    /// Shows all keys in order, without reading values where the engine can do that; tells how many
-    /// there were.
+    /// Lends all keys in order, and reads no values if the engine can avoid it. Returns their
+    /// number.
     fn scan_keys(&self, seen: &mut dyn FnMut(&[u8])) -> Result<usize> {
         self.scan(&[], None, usize::MAX, &mut |key, _| seen(key))
     }
-    /// Writes what is in memory to disk.
+    /// Flushes the memtable.
     fn flush(&self) -> Result<()>;
-    /// Waits until nothing is left to be done in the background.
+    /// Waits until no background work is left.
     fn settle(&self) -> Result<()>;
-    /// Makes one sorted run of everything.
+    /// Merges everything into one sorted run.
     fn compact(&self) -> Result<()>;
-    /// How many sorted runs are on disk. None: it has none.
+    /// Returns how many sorted runs are on disk. None: the engine has none.
     fn runs(&self) -> Result<Option<u64>>;
-    /// Entries of the smallest sorted run. None: unknown, or there is none.
+    /// Returns the entries of the smallest sorted run. None: unknown, or there is no run.
     fn smallest_run(&self) -> Result<Option<u64>> {
         Ok(None)
     }
-    /// Makes another store in a new folder, with what this one has in the same runs. False: it
-    /// cannot.
+    /// Creates another store in a new folder, with the contents of this one in the same runs.
+    /// False: the engine cannot.
     fn copy_to(&self, _folder: &Path) -> Result<bool> {
         Ok(false)
     }
-    /// Memory of filters, in bytes. None: unknown.
+    /// Returns the memory of filters, in bytes. None: unknown.
     fn filter_bytes(&self) -> Result<Option<u64>>;
-    /// What it has counted. None: it does not tell.
+    /// Returns what the store has counted. None: it does not count.
     fn counts(&self) -> Option<PeerCounts> {
         None
     }
@@ -178,10 +177,10 @@ pub trait Peer: Sync {
     }
 }
 
-/// Takes an entry to write.
+/// Writes an entry.
 pub type WriteEntry<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
-/// Keys in random order, cut into flushes, and these into the sorted runs of a tree.
+/// Keys in random order, cut into flushes, and the flushes into the sorted runs of a tree.
 /// ```text
 /// order     . . . . . . . . . . . . . . . . . . .
 /// flushes   0     1     2     3     4     5
@@ -194,17 +193,17 @@ pub struct RunLoad<'a> {
 }
 
 impl RunLoad<'_> {
-    /// How many flushes there are.
+    /// Returns the number of flushes.
     pub fn flushes(&self) -> u64 {
         self.tree.flush_count().expect("the plan was checked")
     }
 
-    /// The flushes of each run, oldest run first.
+    /// Returns the flushes of each run, oldest run first.
     pub fn runs(&self) -> Vec<Range<u64>> {
         self.tree.run_flushes()
     }
 
-    /// Shows every key of some flushes, with its value, in the order in which they are written.
+    /// Passes the entries of some flushes to `write`, in the order in which they are to be written.
     pub fn each_entry(&self, flushes: Range<u64>, write: &mut WriteEntry<'_>) -> Result<()> {
         let (all, count) = (u128::from(self.flushes()), self.keys.len() as u128);
         let place = |flush: u64| (u128::from(flush) * count / all) as usize;
@@ -218,7 +217,8 @@ impl RunLoad<'_> {
     }
 }
 
-/// A filter of an engine, as in `rocksdb:bloom`. Without a name of a filter: the engine's first.
+/// An engine with one of its filters, as in `rocksdb:bloom`. An empty filter: the engine's first
+/// one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contender {
     /// The engine's name.
@@ -244,19 +244,19 @@ impl FromStr for Contender {
 }
 
 impl Contender {
-    /// The same, with the engine's first filter if none was named.
+    /// Returns the contender with the engine's first filter if none was named.
     pub(crate) fn named(&self, engine: &dyn Engine) -> Contender {
         let filter =
             if self.filter.is_empty() { engine.filters().remove(0) } else { self.filter.clone() };
         Contender { filter, ..self.clone() }
     }
 
-    /// What its folder is called.
+    /// Returns the name of its folder.
     pub(crate) fn folder_name(&self) -> String {
         format!("{}-{}", self.engine, self.filter)
     }
 
-    /// The engine. An error lists the engines, or their filters, if it is none of them.
+    /// Finds the engine. An error lists the known engines, or the engine's filters.
     pub(crate) fn find<'e>(&self, engines: &'e [Box<dyn Engine>]) -> Result<&'e dyn Engine> {
         let Some(engine) = engines.iter().find(|engine| engine.name() == self.engine) else {
             let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
@@ -274,8 +274,8 @@ impl Contender {
     }
 }
 
-/// The engines of some contenders, and these with their filters named. An error if there are none,
-/// or one of them twice.
+/// Finds the engines of all contenders, and names the contenders' filters. An error if there is no
+/// contender, or one twice.
 pub(crate) fn find_all<'e>(
     contenders: &[Contender],
     engines: &'e [Box<dyn Engine>],

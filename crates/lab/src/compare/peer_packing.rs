@@ -1,8 +1,8 @@
-//! How a store that is measured packs its blocks, as people write it.
+//! The text form of how a measured store packs its blocks.
 //! ```text
 //! none   lz4   zstd:3   zstd:3+dictionary
 //! ```
-//! Invariant: what is written is read as the same.
+//! Invariant: parsing reverses printing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct PeerPacking {
-    /// With what.
+    /// The compression of blocks.
     pub compression: Compression,
-    /// The largest dictionary of a table; 0: none.
+    /// The largest dictionary of a table, in bytes; 0: none.
     pub dictionary_bytes: usize,
 }
 
-/// The dictionary that is meant where one is named.
+/// The size of a dictionary in the text form, which names no size.
 const DICTIONARY_BYTES: usize = 16 << 10;
 const WITH_DICTIONARY: &str = "+dictionary";
 
 impl PeerPacking {
-    /// Blocks stay as they are.
+    /// Blocks are not compressed.
     pub const NONE: PeerPacking =
         PeerPacking { compression: Compression::None, dictionary_bytes: 0 };
 
-    /// The ways that are compared if none is named.
+    /// Returns the packings that are compared by default.
     pub fn usual() -> Vec<PeerPacking> {
         let names = ["none", "lz4", "zstd:1", "zstd:3", "zstd:3+dictionary"];
         names.iter().filter_map(|name| name.parse().ok()).collect()
@@ -43,7 +43,7 @@ impl fmt::Display for PeerPacking {
     }
 }
 
-/// `lz4`, `zstd:3`, `zstd:3+dictionary`.
+/// Parses `lz4`, `zstd:3`, `zstd:3+dictionary`.
 impl FromStr for PeerPacking {
     type Err = String;
 

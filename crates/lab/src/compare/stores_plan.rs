@@ -1,4 +1,4 @@
-//! What measurements of stores side by side have in common.
+//! The part of a plan that all measurements of several stores share.
 
 use std::path::PathBuf;
 
@@ -8,29 +8,29 @@ use crate::compare::own_tree::OwnTree;
 use crate::compare::peer::{Contender, PeerSettings, PeerShape};
 use crate::compare::peer_packing::PeerPacking;
 
-/// The stores of a measurement, and what each of them has. The field names are an interface: they
-/// are among those of each plan.
+/// The stores of a measurement, and their common settings. Field names are an interface: they are
+/// fields of each plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StoresPlan {
-    /// The stores; what others make is divided by what the first one makes.
+    /// The stores; results are given relative to the first one.
     pub contenders: Vec<Contender>,
-    /// Memory of filters.
+    /// Memory of filters, in bits per key.
     pub bits_per_key: f64,
-    /// Memory for what was read.
+    /// Capacity of the block cache, in bytes.
     pub block_cache_bytes: usize,
-    /// Memory for new entries, of each key space.
+    /// Capacity of each key space's memtable, in bytes.
     pub write_buffer_bytes: usize,
     /// Threads that merge.
     pub merge_threads: usize,
-    /// Seed of all that is drawn.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Where the stores are made, a folder for each of them in it. Those of YCSB stay there, others
+    /// The folder of the stores: each store has a folder in it. Stores of YCSB stay there, others
     /// are removed.
     pub folder: PathBuf,
 }
 
 impl StoresPlan {
-    /// What each store is opened with, if nothing else is said.
+    /// Returns the default settings of each store.
     pub(crate) fn settings(&self) -> PeerSettings {
         PeerSettings {
             bits_per_key: self.bits_per_key,

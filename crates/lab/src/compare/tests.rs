@@ -1,4 +1,4 @@
-//! Tests of comparisons, with this store alone: others are not in the workspace.
+//! Tests of comparisons with this store alone, since other engines are not in the workspace.
 
 use super::*;
 use crate::progress::Silent;
@@ -23,7 +23,7 @@ fn plan(shape: ShapeName, folder: &Path) -> ComparePlan {
     }
 }
 
-/// As many as the plan has.
+/// As many keys as the plan asks for.
 fn keys() -> SortedKeys {
     SortedKeys::from_integers((0..5000).collect())
 }
@@ -32,7 +32,7 @@ fn engines() -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel)]
 }
 
-/// This store, but for one fault.
+/// This store with one fault.
 struct Faulty {
     inner: Box<dyn Peer>,
     fault: Fault,
@@ -91,7 +91,7 @@ impl Peer for Faulty {
     }
 }
 
-/// As [`Trommel`], with the fault.
+/// Opens [`Trommel`] with a fault.
 pub(super) struct FaultyEngine(pub(super) Fault);
 
 impl Engine for FaultyEngine {
@@ -225,14 +225,14 @@ fn wrong_answers_are_counted() {
     let contender = Contender { engine: "faulty".into(), filter: "grf".into() };
     let plan = ComparePlan { contenders: vec![contender], ..plan(ShapeName::Runs, folder.path()) };
     let reports = bench_compare(&plan, &engines, &mut Silent).expect("measured");
-    // All seeks for 51 entries, but for those near the end, and those of the whole.
+    // Wrong are all seeks for 51 entries that are not near the end, and the full scan.
     let wrong = reports[0].false_negatives;
     assert!((190 + 4950..=200 + 4950).contains(&wrong), "{wrong}");
 }
 
 #[test]
 fn runs_are_the_same_whoever_makes_them() {
-    /// Makes the runs as an engine that does not merge by itself.
+    /// Loads the runs like an engine that does not merge by itself.
     fn by_default(peer: &dyn Peer, load: &RunLoad<'_>) -> Result<Vec<usize>> {
         let mut sizes = Vec::new();
         for run in load.runs() {

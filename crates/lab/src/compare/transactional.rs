@@ -1,40 +1,40 @@
-//! The seam between transactions that are measured and the stores that run them.
+//! The interface between transactions that are measured and the stores that run them.
 //! ```text
 //! Engine::open_transactional(folder, filter, settings, spaces) -> TransactionalStore
 //!     attempt(work)      begin -> work: get, scan, put -> commit     Committed, or Conflict
 //!     put_if_absent, put                                             one key, without one
 //! ```
-//! Invariant: a store runs `work` once in an attempt; who measures tries again, so that every store
-//! is given as many tries and pauses.
+//! Invariant: a store runs `work` once per attempt. The benchmark itself retries, so every store
+//! gets the same number of tries and pauses.
 
 use crate::compare::peer::PeerCounts;
 use crate::error::Result;
 
-/// A key space, by its place among the names with which a store was opened.
+/// A key space, by its place among the names with which the store was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space(pub usize);
 
-/// How an attempt to run a transaction ended.
+/// The outcome of one attempt to run a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// All that it wrote is there.
+    /// All its writes are visible.
     Committed,
-    /// Others have written what it read; nothing of it is there.
+    /// Other transactions wrote what it read; none of its writes are visible.
     Conflict,
-    /// It did not want to commit; nothing of it is there.
+    /// Its work chose not to commit; none of its writes are visible.
     RolledBack,
 }
 
-/// What a transaction does; false: it is to be rolled back.
+/// The work of a transaction. It returns false to roll back.
 pub type TransactionWork<'a> = dyn FnMut(&dyn OpenTransaction) -> Result<bool> + 'a;
 
-/// A transaction that has begun. It reads one moment, beneath its own writes. Its commit fails if
-/// a key that it got has been written since by others.
+/// An open transaction. It reads from a snapshot beneath its own writes. Its commit fails if others
+/// have since written a key that it got.
 pub trait OpenTransaction {
-    /// Whether the key is there; its value is shown, not copied.
+    /// Looks up a key. Returns whether it is there, and lends its value to `seen`.
     fn get(&self, space: Space, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool>;
-    /// Shows the first `limit` entries from `from` on, before `before` if there is such a bound;
-    /// tells how many there were. Whether they count as read, the store's settings say.
+    /// Lends the first `limit` entries within the bounds `[from, before)`; without `before`, up to
+    /// the last key. Returns their number. The store's settings decide whether they count as read.
     fn scan(
         &self,
         space: Space,
@@ -46,22 +46,22 @@ pub trait OpenTransaction {
     fn put(&self, space: Space, key: &[u8], value: &[u8]) -> Result<()>;
 }
 
-/// A store with transactions. All calls may come from several threads.
+/// A store with transactions. Several threads may call it at once.
 pub trait TransactionalStore: Sync {
-    /// Everything that was set, and the engine's version, as text.
+    /// All settings and the engine's version, as text.
     fn settings(&self) -> String;
-    /// Sets the value of a key, whatever it has.
+    /// Sets the value of a key unconditionally.
     fn put(&self, space: Space, key: &[u8], value: &[u8]) -> Result<()>;
-    /// Sets the value of a key that has none, as the engine does that best. False: it has one, and
-    /// nothing was written.
+    /// Sets the value of a key that has none, in the engine's best way. False: the key has a value,
+    /// and nothing was written.
     fn put_if_absent(&self, space: Space, key: &[u8], value: &[u8]) -> Result<bool>;
     /// Runs a transaction once.
     fn attempt(&self, work: &mut TransactionWork<'_>) -> Result<Attempt>;
-    /// Writes what is in memory to disk.
+    /// Flushes the memtables.
     fn flush(&self) -> Result<()>;
-    /// Waits until nothing is left to be done in the background.
+    /// Waits until no background work is left.
     fn settle(&self) -> Result<()>;
-    /// What it has counted. None: it does not tell.
+    /// Returns what the store has counted. None: it does not count.
     fn counts(&self) -> Option<PeerCounts> {
         None
     }

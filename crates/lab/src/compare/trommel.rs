@@ -1,4 +1,4 @@
-//! This store as a peer of others.
+//! This store as a peer.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::compare::transactional::TransactionalStore;
 use crate::compare::trommel_transactions;
 use crate::error::{LabError, Result};
 
-/// Opens this store.
+/// The engine of this store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trommel;
 
-/// A store, and what it was opened with.
+/// An open store, and its options.
 pub(crate) struct OpenStore {
     pub(crate) db: Db,
     pub(crate) options: Options,
@@ -49,7 +49,7 @@ impl Engine for Trommel {
 }
 
 impl OpenStore {
-    /// Opens it, or makes it where there is none.
+    /// Opens the store, or creates it.
     pub(crate) fn open(folder: &Path, filter: &str, settings: &PeerSettings) -> Result<OpenStore> {
         let guard = trommel_guards::all_guards().into_iter().find(|guard| guard.name() == filter);
         let guard = guard.ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
@@ -84,7 +84,7 @@ impl OpenStore {
     }
 }
 
-/// The options of filters beside their memory.
+/// Describes the settings of filters besides their memory.
 fn tuning_text(options: &Options) -> String {
     let tuned = options.guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter));
     let monkey = options.monkey.then(|| "divided as Monkey does".to_string());
@@ -92,7 +92,7 @@ fn tuning_text(options: &Options) -> String {
     [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
-/// How blocks are packed.
+/// Describes the packing of blocks.
 fn packing_text(options: &Options) -> String {
     match (options.compression, options.dictionary_bytes) {
         (Compression::None, _) => "no compression".into(),
@@ -103,7 +103,7 @@ fn packing_text(options: &Options) -> String {
     }
 }
 
-/// What a tree has counted.
+/// Returns the counts of one tree.
 pub(crate) fn counts_of(stats: &Stats) -> PeerCounts {
     let reads = [stats.point, stats.open_seek, stats.closed_seek];
     let sum = |field: fn(&QueryStats) -> u64| reads.iter().map(field).sum();
@@ -172,7 +172,7 @@ impl Peer for OpenStore {
             Some(before) => self.db.range(from..before),
             None => self.db.range(from..),
         };
-        // Keys are lent, as other stores lend theirs.
+        // Entries are lent, as in other engines, and not copied.
         for count in 0..limit {
             let Some(entry) = scan.next_lent() else { return Ok(count) };
             let (key, value) = entry?;
@@ -229,7 +229,7 @@ impl Peer for OpenStore {
         Ok(self.db.close()?)
     }
 
-    /// Its own merges make the runs.
+    /// Makes the runs by this store's own merges.
     fn load_runs(&self, load: &RunLoad<'_>) -> Result<()> {
         for flush in 0..load.flushes() {
             load.each_entry(flush..flush + 1, &mut |key, value| self.put(key, value))?;

@@ -1,8 +1,8 @@
-//! This store's transactions, as others see them.
+//! This store's transactions, behind the interface of peers.
 //! ```text
 //! Space(0)   the default key space        Space(1), ...   named ones
 //! ```
-//! Invariant: transactions are serializable: what a scan went over counts as read, too.
+//! Invariant: transactions are serializable: the ranges that scans cover count as read, too.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ struct OpenSpaces {
     spaces: Vec<Keyspace>,
 }
 
-/// Opens the store with its key spaces, of which the first is the default one.
+/// Opens the store and its key spaces, the first of which is the default one.
 pub(crate) fn open(
     folder: &Path,
     filter: &str,
@@ -119,7 +119,7 @@ impl TransactionalStore for OpenSpaces {
         Ok(self.db().settle()?)
     }
 
-    /// Of all its key spaces.
+    /// Sums the counts of all key spaces.
     fn counts(&self) -> Option<PeerCounts> {
         let mut sum = PeerCounts::default();
         for space in &self.spaces {

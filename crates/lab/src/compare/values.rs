@@ -1,13 +1,13 @@
-//! `bench values`: large values, written, overwritten, and read by this store and others.
+//! `bench values`: large values, written, overwritten and read by this store and other engines.
 //! ```text
 //! each round, each store:  load -> settle -> overwrite -> settle -> check all
 //!                          -> get -> get cached -> get from the disk -> scan -> scan keys -> gone
 //! ```
-//! One store is there at a time, and settles at the end of each turn. So what the process writes
-//! meanwhile is its own.
+//! Only one store exists at a time, and it settles before its turn ends. So all bytes that the
+//! process writes during a turn are of that store.
 //!
-//! Invariant: each answer's key, length and first bytes are checked while it is timed, all bytes of
-//! all values before; wrong answers are in the report.
+//! Invariant: each answer's key, length and first bytes are checked while it is timed; before that,
+//! all bytes of all values. The report has the number of wrong answers.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,81 +27,81 @@ use crate::keys::rng::{Rng, random_order, scattered_key};
 use crate::median::median;
 use crate::progress::Progress;
 
-/// What to measure. The field names are an interface: a process that has other engines is given
-/// this as JSON.
+/// What to measure. Field names are an interface: the process with other engines receives this as
+/// JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ValuesPlan {
-    /// The stores, and what each of them has.
+    /// The stores, and the settings that they share.
     #[serde(flatten)]
     pub stores: StoresPlan,
     /// Bytes of a value.
     pub value_bytes: Vec<usize>,
     /// Whether values compress to half.
     pub compressible: bool,
-    /// How stores pack.
+    /// The packings of blocks.
     pub packings: Vec<PeerPacking>,
-    /// From how many bytes on values are apart from their keys. None: each store's own default.
+    /// The size in bytes from which values are stored apart from their keys. None: each engine's
+    /// default.
     pub apart_from: Option<usize>,
-    /// The share of garbage from which on files of values are written anew, however young they are.
-    /// None: each store's own default, for space that differs.
+    /// The share of garbage at which files of values are rewritten, regardless of their age. None:
+    /// each engine's default, and space use is then not comparable.
     pub garbage_share: Option<f64>,
-    /// Bytes of the values that a store holds.
+    /// Bytes of all values of a store.
     pub data_bytes: usize,
     /// How often each value is overwritten, on average.
     pub overwrites: f64,
-    /// Bytes of the values that a round's gets read, of each kind of gets.
+    /// Bytes of values that each kind of gets reads in a round.
     pub get_bytes: usize,
     /// How many rounds there are.
     pub rounds: usize,
 }
 
-/// What one store made of values of one length, packed in one way.
+/// What was measured of one store, with values of one length and one packing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ValuesReport {
     /// The engine's name.
     pub engine: String,
     /// Its filter.
     pub guard: String,
-    /// Everything that was set, as text.
+    /// All its settings, as text.
     pub settings: String,
     /// Bytes of a value.
     pub value_bytes: u64,
     /// Whether values compress to half.
     pub compressible: bool,
-    /// How the store packs.
+    /// The packing of blocks.
     pub packing: PeerPacking,
     /// How many keys there are.
     pub keys: u64,
     /// How many rounds there were.
     pub rounds: u64,
-    /// What was done, in its order.
+    /// The steps, in order.
     pub steps: Vec<ValuesStep>,
-    /// Bytes that the process wrote to files, by the system's count of pages, for each byte that
-    /// was put; the median. None: the system does not tell.
+    /// Bytes that the process wrote to files per byte put, as the system counts pages: the median
+    /// of the rounds. None: the system does not report it.
     pub written_per_byte: Option<f64>,
-    /// Bytes of the folder after all writes and what followed from them, for each byte of keys and
-    /// values; the median.
+    /// Bytes of the folder after all writes and merges, per byte of keys and values: the median.
     pub space_per_byte: f64,
-    /// Values and keys that were others, or missing.
+    /// Values and keys that were wrong or missing.
     pub wrong: u64,
 }
 
-/// One step of all rounds.
+/// The times of one step in all rounds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ValuesStep {
     /// Its name.
     pub name: String,
-    /// Operations of a round; entries of a scan.
+    /// Operations of a round. Of a scan: entries.
     pub operations: u64,
-    /// Operations per second, by the median of the rounds.
+    /// Operations per second, from the median time.
     pub per_s: f64,
-    /// Bytes of values per second; of keys where these alone are scanned.
+    /// Bytes of values per second. Of a scan of keys: bytes of keys.
     pub bytes_per_s: f64,
-    /// Each round's time.
+    /// The time of each round.
     pub seconds: Vec<f64>,
 }
 
-/// Measures values of each length, packed in each way, in each store.
+/// Measures values of each length and each packing, in each store.
 ///
 /// # Errors
 /// `Plan` if the plan makes no sense; others as the stores and the disk fail.
@@ -145,18 +145,18 @@ fn check(plan: &ValuesPlan) -> Result<()> {
     }
 }
 
-/// What all stores are asked to write and read in one cell of the plan.
+/// The reads and writes of one cell of the plan, the same for all stores.
 struct Work<'p> {
     plan: &'p ValuesPlan,
     values: LargeValues,
     value_bytes: usize,
     packing: &'p PeerPacking,
     keys: Vec<[u8; 8]>,
-    /// The numbers of keys, in their order.
+    /// The numbers of keys, in key order.
     ordered: Vec<u32>,
 }
 
-/// What the rounds of one store have told.
+/// The results of one store over all rounds.
 #[derive(Default)]
 struct Told {
     settings: String,
@@ -223,12 +223,12 @@ impl<'p> Work<'p> {
         }
     }
 
-    /// Bytes of keys and values of so many entries.
+    /// Returns the bytes of keys and values of `entries` entries.
     fn bytes(&self, entries: usize) -> f64 {
         (entries * (self.keys[0].len() + self.value_bytes)) as f64
     }
 
-    /// So many gets read the bytes that are asked for.
+    /// Returns how many gets read the planned number of bytes.
     fn gets(&self) -> usize {
         (self.plan.get_bytes / self.value_bytes).max(1)
     }
@@ -259,7 +259,7 @@ impl<'p> Work<'p> {
 
 const SCAN_KEYS: &str = "scan of keys";
 
-/// Makes a store, measures it, and removes it.
+/// Creates a store, measures it, and removes it.
 fn take_turn(
     told: &mut Told,
     work: &Work<'_>,
@@ -278,7 +278,7 @@ fn take_turn(
     remove(&folder)
 }
 
-/// Loads and overwrites; gives each value's version.
+/// Loads and overwrites. Returns the version of each value.
 fn write(
     told: &mut Told,
     work: &Work<'_>,
@@ -305,7 +305,7 @@ fn write(
     Ok(versions)
 }
 
-/// Puts the next versions of these keys' values; tells the time in which the store was at work.
+/// Puts the next version of each of these keys. Returns the time spent in the store.
 fn put_all(
     work: &Work<'_>,
     peer: &dyn Peer,
@@ -330,8 +330,8 @@ fn settle(peer: &dyn Peer) -> Result<Duration> {
     Ok(start.elapsed())
 }
 
-/// Bytes of a folder once they stay the same: files that nobody needs go a moment after the last
-/// merge.
+/// Returns the bytes of a folder once they stop changing: obsolete files vanish a moment after the
+/// last merge.
 fn bytes_at_rest(folder: &Path) -> u64 {
     let (mut last, mut same) = (folder_size::bytes(folder), 0);
     for _ in 0..LOOKS_MAX {
@@ -346,21 +346,21 @@ fn bytes_at_rest(folder: &Path) -> u64 {
     last
 }
 
-/// Between two looks at a folder.
+/// The time between two looks at a folder.
 const LOOK: Duration = Duration::from_millis(20);
-/// So many looks in a row find the same, or so many are enough.
+/// This many equal looks in a row are enough, and so are `LOOKS_MAX` in all.
 const LOOKS_SAME: usize = 10;
 const LOOKS_MAX: usize = 250;
 
-/// What the process has written to files so far: pages that it has changed in the system's memory,
-/// and what went past that. None: the system does not tell.
+/// Returns the bytes that the process has written to files so far: pages dirtied in the page cache,
+/// and direct writes. None: the system does not report it.
 fn written_bytes() -> Option<u64> {
     let told = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = told.lines().find_map(|line| line.strip_prefix("write_bytes:"))?;
     line.trim().parse().ok()
 }
 
-/// All bytes of all values, got and scanned.
+/// Counts wrong values, comparing all bytes: once with gets, once with a scan.
 fn count_wrong(work: &Work<'_>, peer: &dyn Peer, versions: &[u64]) -> Result<u64> {
     let mut wrong = 0;
     for (number, key) in work.keys.iter().enumerate() {
@@ -376,7 +376,7 @@ fn count_wrong(work: &Work<'_>, peer: &dyn Peer, versions: &[u64]) -> Result<u64
 
 type IsRight = fn(&LargeValues, &[u8], (u64, u64)) -> bool;
 
-/// Scans everything; tells how many entries were wrong, too many or too few.
+/// Scans everything. Returns how many entries were wrong, surplus or missing.
 fn scan(work: &Work<'_>, peer: &dyn Peer, is_right: IsRight, versions: &[u64]) -> Result<u64> {
     let (mut wrong, mut at) = (0, 0);
     let shown = peer.scan(&[], None, usize::MAX, &mut |key, value| {
@@ -399,7 +399,7 @@ fn read(
     let count = work.keys.len();
     let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(count)).collect();
     told.wrong += get_all(told, "get", work, peer, (&drawn, versions))?;
-    // A quarter of the cache, so that it is all in there.
+    // A quarter of the cache's capacity, so that all of it fits.
     let hot = (work.plan.stores.block_cache_bytes / 4 / work.value_bytes).clamp(1, count);
     let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(hot)).collect();
     told.wrong += get_all(&mut Told::default(), "", work, peer, (&drawn, versions))?;
@@ -408,7 +408,7 @@ fn read(
     let drawn: Vec<usize> = (0..work.gets().div_ceil(4)).map(|_| rng.place(count)).collect();
     told.wrong += get_all(told, "get, from the disk", work, peer, (&drawn, versions))?;
     let seems: IsRight = |values, value, place| values.seems(value, place.0, place.1);
-    // The first one brings everything into the system's memory.
+    // The first scan brings everything into the page cache.
     told.wrong += scan(work, peer, seems, versions)?;
     let start = Instant::now();
     told.wrong += scan(work, peer, seems, versions)?;
@@ -424,7 +424,7 @@ fn read(
     Ok(())
 }
 
-/// Gets keys, whose time is a step; tells how many values were wrong.
+/// Gets the keys and records the time as a step. Returns how many values were wrong.
 fn get_all(
     told: &mut Told,
     name: &str,

@@ -1,4 +1,4 @@
-//! A figure as a picture (SVG).
+//! Draws a figure as a picture (SVG).
 //! ```text
 //! title                          in a file alone: pages have it above
 //! --o-- grf   --^-- bloom        one legend for all panels
@@ -7,9 +7,9 @@
 //! +---------  +---------
 //!            x
 //! ```
-//! Numbers on x: lines or points. Names: they stand in rows (`rows.rs`), for they are long.
-//! Invariants: a name has the same colour, mark and line in all panels. The picture is so narrow
-//! that its texts can be read where it is shrunk to `SHOWN_LEAST` pixels.
+//! Numbers on x make lines or points. Names on x make rows (`rows.rs`), because names are long.
+//! Invariants: a name has the same colour, mark and line in all panels. The picture is narrow
+//! enough that its texts are readable when it is shrunk to `SHOWN_LEAST` pixels.
 
 mod drawing;
 mod legend;
@@ -32,32 +32,32 @@ const WIDTH: f64 = 680.0;
 const MARGIN: f64 = 12.0;
 const TEXT: f64 = 13.0;
 const TITLE: f64 = 15.0;
-/// Of a text and the space around it.
+/// The height of a line of text.
 const LINE: f64 = 20.0;
-/// Between panels: names of ticks stick out to both sides.
+/// The space between panels, into which labels of ticks extend from both sides.
 const GAP: f64 = 28.0;
 const COLUMNS_MAX: usize = 3;
-/// Of a panel with curves, by columns.
+/// The heights of a panel with curves, by the number of columns.
 const HEIGHTS: [f64; COLUMNS_MAX] = [260.0, 220.0, 190.0];
-/// Between an axis and what is written at it.
+/// The distance between an axis and its labels.
 const TICK_GAP: f64 = 7.0;
-/// Pixels, in the narrowest window that is thought of, and of its smallest text.
+/// The narrowest window, and its smallest text, in pixels.
 #[cfg(test)]
 pub(crate) const SHOWN_LEAST: f64 = 480.0;
 #[cfg(test)]
 pub(crate) const PIXELS_LEAST: f64 = 9.0;
 
-/// The picture for a page, which has [`style`] and the title. None: there is nothing to draw.
+/// Draws the picture for a page, which has [`style`] and the title. None: there is nothing to draw.
 pub(crate) fn svg(figure: &Figure) -> Option<String> {
     draw(figure, false)
 }
 
-/// The picture as a file. None: there is nothing to draw.
+/// Draws the picture as a file of its own. None: there is nothing to draw.
 pub(crate) fn svg_file(figure: &Figure) -> Option<String> {
     draw(figure, true)
 }
 
-/// The style sheet of all pictures on a page.
+/// Returns the style sheet of all pictures on a page.
 pub(crate) fn style() -> String {
     let fixed = [
         (".chart text", "fill", palette::INK),
@@ -112,12 +112,12 @@ fn draw(figure: &Figure, is_file: bool) -> Option<String> {
     let title = &figure.title;
     Some(match is_file {
         true => drawing.svg((0.0, WIDTH), bottom, TEXT, &Standing::Alone(&style()), title),
-        // What surrounds it has a margin.
+        // On a page, the surroundings provide the margin.
         false => drawing.svg((MARGIN, WIDTH), bottom, TEXT, &Standing::OnPage, title),
     })
 }
 
-/// As much of a text as has room.
+/// Shortens a text until it fits.
 fn fitting(text: &str, room: f64) -> String {
     if width_of(text, TEXT) <= room {
         return text.to_string();
@@ -127,7 +127,7 @@ fn fitting(text: &str, room: f64) -> String {
     kept + "..."
 }
 
-/// What all panels share, so that they can be compared.
+/// The axes that all panels share, so that they are comparable.
 enum Scales<'a> {
     /// Numbers on x.
     Numbers { across: Axis, up: Axis },
@@ -150,7 +150,7 @@ impl<'a> Scales<'a> {
         }
     }
 
-    /// What is upwards, and what goes to the right.
+    /// Returns the labels of the vertical and of the horizontal axis.
     fn labels(&self, figure: &Figure) -> (String, String) {
         let (x, mut y) = (figure.x_label.clone(), figure.y_label.clone());
         if figure.has_zeros_at_the_edge() {
@@ -162,7 +162,7 @@ impl<'a> Scales<'a> {
         }
     }
 
-    /// Of what stands left of the first panel.
+    /// Returns the width of the labels left of the first panel.
     fn names_width(&self) -> f64 {
         let widest = |names: &mut dyn Iterator<Item = String>| {
             names.map(|name| width_of(&name, TEXT)).fold(0.0, f64::max)
@@ -203,7 +203,7 @@ impl<'a> Scales<'a> {
     }
 }
 
-/// The curves of a panel with numbers on both axes.
+/// Draws the curves of a panel with numbers on both axes.
 fn curves(
     drawing: &mut Drawing,
     figure: &Figure,
@@ -222,14 +222,14 @@ fn curves(
     }
 }
 
-/// Lines and names for the ticks of an axis that lies below.
+/// Draws grid lines and labels for the ticks of a horizontal axis.
 fn upright_grid(drawing: &mut Drawing, axis: &Axis, area: &Area) {
     let places = axis.ticks().iter().map(|value| area.at(axis.share(*value), 0.0).0);
     drawing.lines("grid", places.map(|x| ((x, area.top), (x, area.bottom()))));
     ticks_below(drawing, axis, area);
 }
 
-/// Names for the ticks of an axis that lies below: those that have room.
+/// Draws labels for the ticks of a horizontal axis, as far as they have room.
 fn ticks_below(drawing: &mut Drawing, axis: &Axis, area: &Area) {
     let mut taken = f64::NEG_INFINITY;
     for value in axis.ticks() {
@@ -237,7 +237,7 @@ fn ticks_below(drawing: &mut Drawing, axis: &Axis, area: &Area) {
         let text = tick(*value);
         let half = width_of(&text, TEXT) / 2.0;
         drawing.lines("axis", std::iter::once(((x, y), (x, y + 4.0))));
-        // The last one stays clear of the panel beside it.
+        // The last label stays clear of the next panel.
         let is_last = x + half > area.left + area.width + GAP / 2.0 - 2.0;
         let (anchor, from) =
             if is_last { (Anchor::End, x - 2.0 * half) } else { (Anchor::Middle, x - half) };
@@ -249,7 +249,7 @@ fn ticks_below(drawing: &mut Drawing, axis: &Axis, area: &Area) {
     drawing.lines("axis", std::iter::once((area.at(0.0, 0.0), area.at(1.0, 0.0))));
 }
 
-/// Lines for the ticks of an upright axis, with names beside the first panel.
+/// Draws grid lines for the ticks of a vertical axis, with labels at the first panel.
 fn lying_grid(drawing: &mut Drawing, axis: &Axis, area: &Area, is_first: bool) {
     let shares = axis.ticks().iter().map(|value| axis.share(*value));
     drawing.lines("grid", shares.map(|share| (area.at(0.0, share), area.at(1.0, share))));

@@ -1,4 +1,4 @@
-//! What a reviewer would object to: records that cannot carry what is drawn and claimed of them.
+//! The objections of a reviewer: records too weak for the figures and claims made of them.
 //! ```text
 //! missing      a measurement without a record
 //! format       a global filter of another image version was measured
@@ -9,7 +9,7 @@
 //! intervals    a claim judged by times whose rounds were not recorded
 //! figures      a figure without rows, or without a guard that was asked for
 //! ```
-//! Invariant: a study without a complaint shows nothing of the above.
+//! Invariant: a study without a complaint has none of these faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,23 +22,23 @@ use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
 use crate::experiment::study::Study;
 
-/// The least keys of a run: headers of the filters of tables are below 3 % there.
+/// The fewest keys of a run with which headers stay below 3 % of the tables' filters.
 const RUN_KEYS_MIN: f64 = 1_000.0;
-/// How far memory may be from what was asked for.
+/// The relative tolerance of memory.
 const BITS_TOLERANCE: f64 = 0.03;
 
-/// Something that a record, a claim or a figure lacks.
+/// A fault of a record, a claim or a figure.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Complaint {
     /// The plan.
     pub plan: String,
     /// What is wrong, and where.
     pub problem: String,
-    /// How many rows it is true of.
+    /// How many rows have the fault.
     pub rows: usize,
 }
 
-/// Everything that is wrong with a study. Of rows that are alike, one complaint.
+/// Returns all complaints about a study. Similar rows share one.
 pub fn complaints(study: &Study) -> Vec<Complaint> {
     let mut found: BTreeMap<String, usize> = BTreeMap::new();
     let mut add = |problem: String| *found.entry(problem).or_default() += 1;
@@ -57,7 +57,7 @@ pub fn complaints(study: &Study) -> Vec<Complaint> {
     found.into_iter().map(complaint).collect()
 }
 
-/// Measurements of filters that are kept in another way than this program's.
+/// Complains about filters whose image format differs from this program's.
 fn of_formats(study: &Study) -> Vec<String> {
     let other = study.records().filter(|record| record.is_of_another_filter());
     let told = other.map(|record| {
@@ -81,10 +81,10 @@ fn is_of_another_engine(row: &Row) -> bool {
     row.get("engine").is_some_and(|engine| *engine != Scalar::Text("trommel".into()))
 }
 
-/// A tree whose smallest run is too small, or is not known.
+/// Complains about a tree whose smallest run is too small or unknown.
 fn of_runs(row: &Row) -> Option<String> {
     let (runs, keys) = (row.number("runs")?, readable(row.number("keys")?));
-    // How other engines divide their runs is their own affair, and unknown.
+    // The runs of other engines are their own choice, and unknown.
     if runs < 2.0 || is_of_another_engine(row) {
         return None;
     }
@@ -100,17 +100,17 @@ fn of_runs(row: &Row) -> Option<String> {
     }
 }
 
-/// A filter that does not take what was asked for.
+/// Complains about a filter that does not take the requested memory.
 fn of_bits(row: &Row) -> Option<String> {
-    // What writing costs is measured while a tree grows: its filter has room for what will come.
+    // The cost of writing is measured while the tree grows, so its filter has spare room.
     if row.get("pattern").is_some() {
         return None;
     }
-    // Updates add entries, but no keys: then the memory before them counts.
+    // Updates add entries but no keys, so the memory before them counts.
     let taken = row.number("guard_bits_per_key_filled").or(row.number("guard_bits_per_key"));
     let (asked, taken) = (row.number("bits_per_key")?, taken?);
     let is_told = row.get("unfit") == Some(&Scalar::Flag(true));
-    // A filter that knows keys exactly has no use for more.
+    // A filter that stores keys exactly cannot use more memory.
     let wrong = row.number("false_positive_rate").unwrap_or(0.0);
     let is_exact = row.get("question").is_some() && taken < asked && wrong == 0.0;
     if is_told
@@ -125,11 +125,12 @@ fn of_bits(row: &Row) -> Option<String> {
     Some(format!("{guard}: {} bits per key taken, {} asked for", readable(taken), readable(asked)))
 }
 
-/// Measurements whose guards have trees of other shapes: the same question is another one then.
+/// Complains about guards of one measurement whose trees have different shapes, since questions
+/// then differ in cost.
 fn unlike_runs(rows: &[Row]) -> Vec<String> {
     let mut runs: BTreeMap<Vec<String>, BTreeSet<u64>> = BTreeMap::new();
     for row in rows {
-        // Rows of theory have runs and no keys.
+        // Theoretical rows have runs but no keys.
         if row.number("keys").is_none() || is_of_another_engine(row) {
             continue;
         }
@@ -171,7 +172,7 @@ fn of_claims(study: &Study) -> Vec<String> {
     found
 }
 
-/// Figures without rows, and those that lack a guard.
+/// Complains about figures without rows, and about guards without rows.
 fn of_figures(study: &Study) -> Vec<String> {
     let asked: BTreeSet<&str> = study
         .steps

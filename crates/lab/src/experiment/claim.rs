@@ -1,4 +1,4 @@
-//! Claims: what a source says, computed from rows.
+//! Claims: statements of a source, checked against rows.
 //! ```text
 //! of = { guard = "grf" }   than = { guard = "bloom" }   each = ["bits_per_key"]
 //! value = "point_miss.ns_per_op"   at_most = 0.5
@@ -8,8 +8,8 @@
 //!              |--------[==x=|==]                  tie: it has the bound in it
 //!              |-------------| [==x==]             does not hold
 //! ```
-//! Invariant: a claim holds if all of its pairs do, and there is one. One pair beyond the bound is
-//! enough that it does not. Without a pair nothing is said.
+//! Invariant: a claim holds if it has a pair and all its pairs hold. It does not hold if one pair
+//! is beyond the bound. Without a pair it is not measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,41 +21,43 @@ use crate::experiment::plan::Scale;
 use crate::experiment::rows::{Row, Scalar};
 use crate::median::median;
 
-/// Fields that rows must have.
+/// The fields that rows must have, with their values.
 pub(crate) type Wanted = BTreeMap<String, Scalar>;
 
-/// What is claimed.
+/// A claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The claim in words.
     pub says: String,
-    /// Its source: a paper and its section, or this project.
+    /// The source: a paper and its section, or this project.
     pub source: String,
-    /// What may be why, if it does not hold or is a tie, where no run without that cause was made.
+    /// A possible reason for a claim that does not hold or is a tie, if no run tested that reason.
     pub otherwise: Option<String>,
-    /// Why it does not hold, if it holds without that.
+    /// The reason why it does not hold; it counts only if the claim holds without it.
     cause: Option<Cause>,
     value: String,
     #[serde(default, rename = "where")]
     wanted: Wanted,
     #[serde(default)]
     of: Wanted,
-    /// None: the value itself is compared with the bound, not a ratio.
+    /// The fields of the other side. None: the value itself, not a ratio, is compared with the
+    /// bound.
     than: Option<Wanted>,
     #[serde(default)]
     each: Vec<String>,
     at_most: Option<f64>,
     at_least: Option<f64>,
-    /// It can be shown at this scale alone.
+    /// The only scale at which it can be shown.
     pub(crate) scale: Option<Scale>,
-    /// Filters that cannot take what was asked for count, too: they have one size, or it is what is
-    /// claimed of them.
+    /// Whether filters that cannot take the requested memory count, too: because they have one
+    /// size, or because the claim is about that.
     #[serde(default)]
     unfit: bool,
 }
 
-/// A cause, and the rows that were measured without it. What it does not name is the claim's.
+/// A cause, and the rows that were measured without it. Fields that it does not name are those of
+/// the claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cause {
@@ -68,52 +70,52 @@ struct Cause {
     each: Option<Vec<String>>,
 }
 
-/// What rows say about a claim, or a pair of it.
+/// The verdict on a claim or on a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Whatever is within the intervals is within the bound.
+    /// All intervals lie within the bound.
     Holds,
-    /// Of some pair nothing is.
+    /// The interval of some pair lies beyond the bound.
     DoesNotHold,
     /// The intervals overlap the bound.
     Tie,
-    /// There are no rows to compute it from.
+    /// No rows belong to it.
     NotMeasured,
 }
 
-/// What the rows say about a claim.
+/// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimOutcome {
-    /// Whether it holds.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was compared.
+    /// The comparisons.
     pub pairs: Vec<ClaimPair>,
     /// The bound, as in "at most 0.5".
     pub bound: String,
     /// Whether ratios were compared, not values.
     pub is_ratio: bool,
-    /// Of a claim that does not hold: why, or what is thought of it, as of a tie. Empty: nothing.
+    /// The reason of a claim that does not hold, or the assumed reason of a tie. Empty: none.
     pub why: String,
 }
 
 /// One comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimPair {
-    /// The fields that it is for, as in "bits_per_key 10".
+    /// The fields that it applies to, as in "bits_per_key 10".
     pub label: String,
     /// The ratio, or the value.
     pub found: f64,
-    /// Where the true one is, as good as surely.
+    /// The interval that contains the true value with near certainty.
     pub interval: [f64; 2],
-    /// Whether the interval is all that there is to be known: false if a time has no rounds.
+    /// Whether the spread is known: false if a time has no rounds.
     pub is_known: bool,
-    /// Whether it is within the bound.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
 impl Claim {
-    /// Whether it says what it compares with.
+    /// Checks that the claim has a bound.
     pub(crate) fn check(&self) -> Result<(), String> {
         match (self.at_most, self.at_least) {
             (None, None) => Err(format!("claim \"{}\": at_most or at_least is missing", self.says)),
@@ -121,7 +123,7 @@ impl Claim {
         }
     }
 
-    /// What rows say about it.
+    /// Evaluates the claim over rows.
     pub fn outcome(&self, rows: &[Row]) -> ClaimOutcome {
         let pairs = self.pairs(rows);
         let verdict = verdict_of(&pairs);
@@ -133,7 +135,7 @@ impl Claim {
         ClaimOutcome { verdict, pairs, bound: self.bound(), is_ratio: self.than.is_some(), why }
     }
 
-    /// Why it does not hold: a cause counts if the claim holds without it.
+    /// Returns why it does not hold. A cause counts if the claim holds without it.
     fn why(&self, rows: &[Row]) -> String {
         let untested = || match &self.otherwise {
             Some(otherwise) => format!("Untested: {otherwise}"),
@@ -150,7 +152,7 @@ impl Claim {
         }
     }
 
-    /// The claim over the rows that were measured without its cause.
+    /// Returns the claim over the rows that were measured without its cause.
     fn without(&self, cause: &Cause) -> Claim {
         Claim {
             value: cause.value.clone().unwrap_or_else(|| self.value.clone()),
@@ -175,7 +177,7 @@ impl Claim {
         both.collect()
     }
 
-    /// The medians of one side, by the fields that both sides share.
+    /// Returns the medians of one side, by the fields that both sides share.
     fn side(&self, rows: &[Row], of: &Wanted) -> BTreeMap<String, Measured> {
         let mut found: BTreeMap<String, Vec<Measured>> = BTreeMap::new();
         let is_fit = |row: &Row| self.unfit || row.get("unfit") != Some(&Scalar::Flag(true));
@@ -224,7 +226,7 @@ fn verdict_of(pairs: &[ClaimPair]) -> Verdict {
     }
 }
 
-/// One for all: the median, and the medians of the intervals' ends.
+/// Combines several values: the median value, and the medians of the intervals' ends.
 fn middle(mut values: Vec<Measured>) -> Measured {
     if values.len() == 1 {
         return values.remove(0);
@@ -238,13 +240,13 @@ fn middle(mut values: Vec<Measured>) -> Measured {
     }
 }
 
-/// Whether a row has these fields.
+/// Whether a row has these fields with these values.
 pub(crate) fn has(row: &Row, wanted: &Wanted) -> bool {
     wanted.iter().all(|(name, value)| row.get(name) == Some(value))
 }
 
 impl Verdict {
-    /// In words.
+    /// Returns the verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -256,7 +258,7 @@ impl Verdict {
 }
 
 impl ClaimOutcome {
-    /// What was found, and what was claimed, in a few words.
+    /// Returns the findings and the bound, in a few words.
     pub fn told(&self) -> String {
         let Some((least, most, count)) = self.found() else {
             return format!("{}; there are no measurements", self.bound);
@@ -272,7 +274,7 @@ impl ClaimOutcome {
         format!("{what} {found}; claimed {}{of}", self.bound)
     }
 
-    /// What was found, and what was claimed, for a table: ratios have a sign behind them.
+    /// Returns the findings and the bound for a table; ratios end in a sign.
     pub fn cells(&self) -> [String; 2] {
         let sign = if self.is_ratio { "×" } else { "" };
         let bound = self.bound.replace("at most ", "≤ ").replace("at least ", "≥ ");
@@ -290,7 +292,8 @@ impl ClaimOutcome {
         [found, format!("{bound}{sign}{of}")]
     }
 
-    /// The smallest and the largest of what was found, and how many comparisons there were.
+    /// Returns the least and the greatest value found, and the number of comparisons. None: there
+    /// is no comparison.
     pub fn found(&self) -> Option<(f64, f64, usize)> {
         let found = self.pairs.iter().map(|pair| pair.found);
         let least = found.clone().fold(f64::INFINITY, f64::min);
@@ -298,7 +301,7 @@ impl ClaimOutcome {
         (!self.pairs.is_empty()).then_some((least, most, self.pairs.len()))
     }
 
-    /// The labels of what is not within the bound.
+    /// Returns the labels of the pairs that do not hold.
     pub fn outside(&self) -> Vec<&str> {
         let outside = BTreeSet::from_iter(
             self.pairs

@@ -1,10 +1,11 @@
-//! All rows of a study as one table with commas, for other programs (RFC 4180).
+//! All rows of a study as one comma-separated table, for other programs (RFC 4180).
 
 use std::collections::BTreeSet;
 
 use crate::experiment::study::Study;
 
-/// A line for each row, a column for each field that any row has; the first line names them.
+/// Returns a line for each row and a column for each field of any row. The first line has the
+/// names.
 pub fn csv(study: &Study) -> String {
     let columns: BTreeSet<&String> = study.rows.iter().flat_map(|row| row.0.keys()).collect();
     let heading = columns.iter().map(|name| quoted(name));

@@ -1,4 +1,4 @@
-//! A figure: which rows become which points of which curves.
+//! A figure: the rule that turns rows into points of curves, and its result.
 //! ```text
 //! rows --where--> rows --y: one field, or several with a name each--> points (x, y)
 //!                                                   |  panel: a picture for each value
@@ -6,7 +6,7 @@
 //!                                                   v
 //!                       points of one x (or `order`) in one curve: their median
 //! ```
-//! Invariant: panels, curves and names on the x axis stand in the order in which rows bring them.
+//! Invariant: panels, curves and names on the x axis keep the order in which rows first have them.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
@@ -32,51 +32,51 @@ pub(crate) struct FigurePlan {
     y_label: String,
     #[serde(default)]
     y_scale: AxisScale,
-    /// What y is multiplied with, as in 0.001 from ns to µs.
+    /// The factor of y, such as 0.001 from ns to µs.
     #[serde(default = "one")]
     y_times: f64,
-    /// What x is multiplied with.
+    /// The factor of x.
     #[serde(default = "one")]
     x_times: f64,
-    /// The field `measure` is the name of one of several `y`.
+    /// The fields whose values name a curve. The field `measure` is the name of one of several `y`.
     #[serde(default)]
     series: Vec<String>,
-    /// The field in whose order points are joined, where x was measured, too. None: in the order of
-    /// x.
+    /// The field by whose order points are joined, for an x that was measured, too. None: the order
+    /// of x.
     order: Option<String>,
     panel: Option<String>,
-    /// Whether a law is told of each curve: how y grows with x.
+    /// Whether to state each curve's law: how y grows with x.
     #[serde(default)]
     law: bool,
     #[serde(default, rename = "where")]
     wanted: Wanted,
 }
 
-/// How points are drawn.
+/// The way points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
     /// Joined by lines.
     #[default]
     Lines,
-    /// A bar for each.
+    /// A bar for each point.
     Bars,
-    /// By themselves.
+    /// Separate marks.
     Points,
 }
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AxisScale {
-    /// Evenly.
+    /// Linear.
     #[default]
     Linear,
-    /// By powers of ten.
+    /// Logarithmic.
     Log,
 }
 
-/// Fields that are drawn, with a name each if there are several.
+/// The fields to draw; several have a name each.
 #[derive(Clone, Debug)]
 enum Measures {
     One(String),
@@ -112,66 +112,66 @@ impl<'de> Deserialize<'de> for Measures {
 /// A figure with its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// How.
+    /// The way points are drawn.
     pub mark: Mark,
-    /// What x is, with its unit.
+    /// The label of the x axis, with the unit.
     pub x_label: String,
-    /// How the x axis is divided.
+    /// The scale of the x axis.
     pub x_scale: AxisScale,
-    /// What y is, with its unit.
+    /// The label of the y axis, with the unit.
     pub y_label: String,
-    /// How the y axis is divided.
+    /// The scale of the y axis.
     pub y_scale: AxisScale,
-    /// Names on the x axis: x counts them from 0. None: x is a number.
+    /// The names on the x axis, which x counts from 0. None: x is a number.
     pub x_names: Option<Vec<String>>,
     /// The names of all curves, in order.
     pub curve_names: Vec<String>,
-    /// The pictures. Empty: there are no rows for it.
+    /// The pictures. Empty: no row belongs to the figure.
     pub panels: Vec<Panel>,
-    /// Of each curve, how it grows: the power law nearest to its points. Empty: none is asked for.
+    /// The power law of each curve. Empty: none is asked for.
     pub laws: Vec<String>,
 }
 
 /// One picture of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What sets the panel apart; empty if it is the only one.
+    /// What distinguishes the panel; empty if it is the only one.
     pub title: String,
     /// Its curves.
     pub curves: Vec<Curve>,
 }
 
-/// Points that belong together.
+/// Points that are drawn together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its place in `Figure::curve_names`.
+    /// The index of its name in `Figure::curve_names`.
     pub name: usize,
-    /// Points in the order in which they are joined: by x, or as the plan says.
+    /// Points in the order in which they are joined: by x, or by the plan's `order`.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A point before points are put together.
+/// A point of a row, before points are grouped.
 struct RawPoint {
     panel: String,
     curve: String,
     x: Scalar,
     y: f64,
-    /// Where the curve comes to it. None: at its x.
+    /// Its position along the curve. None: its x.
     order: Option<f64>,
 }
 
 impl Figure {
-    /// Whether a point is zero where the axis has no zero: it is drawn at its lower end.
+    /// Whether a point is zero on a logarithmic axis, and so drawn at the lower end.
     pub fn has_zeros_at_the_edge(&self) -> bool {
         let mut points =
             self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
         self.y_scale == AxisScale::Log && points.any(|point| point.1 <= 0.0)
     }
 
-    /// The laws of its curves, with their names; of curves that have none, nothing. Where x is a
-    /// name there are none.
+    /// Returns the laws of the curves, with the curves' names. Curves without a law are left out.
+    /// If x is a name, there are no laws.
     fn laws_of_curves(&self) -> Vec<String> {
         if self.x_names.is_some() {
             return Vec::new();
@@ -190,8 +190,8 @@ impl Figure {
         told.collect()
     }
 
-    /// The points of a panel as a table: x, then a column for each curve. The first row is the
-    /// heading.
+    /// Returns the points of a panel as a table: x, then a column for each curve. The first row has
+    /// the headings.
     pub fn table(&self, panel: &Panel) -> Vec<Vec<String>> {
         let x_text = |x: f64| match &self.x_names {
             Some(names) => names.get(x as usize).cloned().unwrap_or_default(),
@@ -215,7 +215,7 @@ impl Figure {
 }
 
 impl FigurePlan {
-    /// What is wrong with it.
+    /// Returns what is wrong with the plan of the figure.
     pub(crate) fn check(&self) -> Result<(), String> {
         let wrong = |what: &str| Err(format!("figure \"{}\": {what}", self.title));
         match (self.mark, self.y_scale, self.law) {
@@ -227,7 +227,7 @@ impl FigurePlan {
         }
     }
 
-    /// The figure that rows give.
+    /// Builds the figure from rows.
     pub(crate) fn figure(&self, rows: &[Row]) -> Figure {
         let drawn: Vec<RawPoint> = rows
             .iter()
@@ -272,7 +272,7 @@ impl FigurePlan {
         figure
     }
 
-    /// The points of one row: one for each measure that it has.
+    /// Returns the points of one row: one for each measure that the row has.
     fn drawn(&self, row: &Row) -> Vec<RawPoint> {
         let measures = match &self.y {
             Measures::One(field) => vec![(String::new(), field.clone())],
@@ -296,7 +296,7 @@ impl FigurePlan {
     }
 }
 
-/// A field in words. Numbers and flags have their names; a false flag is left out.
+/// Returns a field in words. Numbers and flags have their names; a false flag is left out.
 fn words(name: &str, value: &Scalar) -> String {
     let name = name.rsplit('.').next().unwrap_or(name).replace('_', " ");
     match value {
@@ -307,7 +307,7 @@ fn words(name: &str, value: &Scalar) -> String {
     }
 }
 
-/// Each once, in order of first appearance.
+/// Removes duplicates, in order of first appearance.
 fn in_order(all: impl Iterator<Item = String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     all.for_each(|one| {
@@ -322,7 +322,7 @@ fn place(names: &[String], name: &str) -> usize {
     names.iter().position(|known| known == name).expect("the names were made of these rows")
 }
 
-/// Points by their place in the curve; of several at one place, the median.
+/// Takes the median of the points at each position of a curve.
 fn medians(mut points: Vec<(f64, f64, f64)>) -> Vec<(f64, f64)> {
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     let same = points.chunk_by(|one, other| one.0 == other.0);

@@ -1,10 +1,10 @@
-//! Studies as one HTML page that needs nothing outside itself.
+//! Studies as one self-contained HTML page.
 //! ```text
 //! how many claims hold, and every claim, with a link to its figures
 //! each plan: what and why; claims; figures, each with its numbers; commands; machine, commit
 //! ```
 //! Invariants: every text that comes from a file is escaped. Colours are those of the palette. In a
-//! narrow window tables of numbers scroll within themselves, and the page does not.
+//! narrow window, tables of numbers scroll by themselves and the page does not.
 
 use crate::experiment::chart::{escaped, style, svg};
 use crate::experiment::claim::Verdict;
@@ -13,7 +13,7 @@ use crate::experiment::number::duration;
 use crate::experiment::palette;
 use crate::experiment::study::{Study, summary};
 
-/// Where a window is narrow, a claim is a paragraph, not a row.
+/// In a narrow window, a claim is a paragraph instead of a row.
 const STYLE: &str = "\
 *{box-sizing:border-box}\
 body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:1420px;margin:1.5em auto;padding:0 24px}\
@@ -41,7 +41,8 @@ code{font-size:.92em;background:var(--field)}pre{font:13px/1.45 monospace;backgr
 .words tr{padding:.5em 0;border-bottom:1px solid var(--grid)}.words .head{display:none}.words th{border:0}}\
 ";
 
-/// The page. `about` stands under its title: what it shows, and the command that made it.
+/// Returns the page. `about` stands below the title: what the page shows, and the command that made
+/// it.
 pub fn html(title: &str, about: &str, studies: &[Study]) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -61,7 +62,7 @@ pub fn html(title: &str, about: &str, studies: &[Study]) -> String {
     page
 }
 
-/// Every claim in one table, each plan with its own below it.
+/// Lists all claims in one table; each plan repeats its own below.
 fn overview(studies: &[Study]) -> String {
     let mut rows = String::new();
     for study in studies {
@@ -179,7 +180,7 @@ fn figure_text(figure: &Figure) -> String {
     text + "</figure>\n"
 }
 
-/// What stands in backticks, as code.
+/// Formats text in backticks as code.
 fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let told = parts.map(|(place, part)| match place % 2 {
@@ -189,13 +190,13 @@ fn with_code(text: &str) -> String {
     told.collect()
 }
 
-/// What a table has: its panel, too, if there are several.
+/// Returns the caption of a table, with the panel's title if there are several panels.
 fn table_name(figure: &Figure, panel: &Panel) -> String {
     let words = [figure.y_label.as_str(), panel.title.as_str()];
     words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
-/// Where the numbers come from.
+/// Describes where the numbers come from.
 fn origin(study: &Study) -> String {
     let (measured, all) = study.measured();
     let machine = study.machine().map_or(String::new(), |machine| {

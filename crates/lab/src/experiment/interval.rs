@@ -1,4 +1,4 @@
-//! Where the true value of a measurement is, as good as surely.
+//! The interval that contains the true value of a measurement with near certainty.
 //! ```text
 //! a time       rounds that take turns         the n-th round from either end: of seven the first,
 //!                                             of 21 the fifth; they hold the median 98 times of
@@ -8,7 +8,7 @@
 //! NAME_interval                               what the command says
 //! others       bits, runs, bytes              the value itself
 //! ```
-//! Invariant: the value lies in its interval.
+//! Invariant: the measured value lies in its interval.
 
 use crate::experiment::rows::Row;
 
@@ -17,23 +17,23 @@ use crate::experiment::rows::Row;
 pub(crate) struct Measured {
     pub(crate) value: f64,
     pub(crate) interval: [f64; 2],
-    /// False: it is a time, and how far rounds differ was not recorded.
+    /// False if it is a time whose rounds were not recorded, so that the spread is unknown.
     pub(crate) is_known: bool,
-    /// The record that it is of, and its rounds.
+    /// The record with the value, and the rounds.
     pub(crate) rounds: Option<(u64, Vec<f64>)>,
 }
 
-/// The field of a row that tells which record it is of.
+/// The field of a row with the number of its record.
 pub(crate) const RECORD: &str = "record";
 
-/// What is counted, and may be so many times a question.
+/// Fields that count events, given per question.
 const COUNTS: [&str; 4] =
     ["false_positive_rate", "blocks_read_per_op", "disk_reads_per_op", "needless_runs_per_op"];
 
-/// What a name has in it if it is a time, or made of times.
+/// Parts of the names of times, and of values derived from times.
 const TIMES: [&str; 5] = ["ns_per_", "_ns", "ops_per_s", "seconds", "times_as_fast"];
 
-/// A field of a row. None: it has none of that name, or it is no number.
+/// Returns a field of a row with its interval. None: there is no such field, or it is no number.
 pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
     let value = row.number(name)?;
     let exact = Measured { value, interval: [value; 2], is_known: true, rounds: None };
@@ -50,11 +50,11 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
             return Some(Measured { interval: [low.min(value), high.max(value)], ..exact });
         }
     }
-    // A filter alone has its rates by the question, and as many questions of each.
+    // For a filter alone, rates are by kind of question, and each kind has as many questions.
     let ops = match around {
         "false_positive_rate" => row.number("queries"),
         _ if COUNTS.contains(&own) => {
-            // Costs by level have so many gets.
+            // Costs by level are per get.
             row.number(&beside("ops")).or_else(|| row.number(&beside("gets")))
         }
         _ => None,
@@ -75,7 +75,7 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
     Some(Measured { interval, rounds: Some((record, rounds)), ..exact })
 }
 
-/// The rounds of a time or a speed; none if they were not recorded.
+/// Returns the rounds of a time or a speed; none if they were not recorded.
 fn rounds_of(row: &Row, name: &str, value: f64) -> Vec<f64> {
     let numbers = |name: String| -> Vec<f64> {
         (0..).map_while(|nth| row.number(&format!("{name}.{nth}"))).collect()
@@ -83,7 +83,7 @@ fn rounds_of(row: &Row, name: &str, value: f64) -> Vec<f64> {
     let Some(around) = name.strip_suffix("ops_per_s") else {
         return numbers(format!("{name}_rounds"));
     };
-    // Some commands record the speed of each round, others its time.
+    // Some commands record the speed of each round, others the time.
     let speeds = ["of_rounds", "rounds"].map(|of| numbers(format!("{name}_{of}")));
     if let Some(speeds) = speeds.into_iter().find(|speeds| !speeds.is_empty()) {
         return speeds;
@@ -94,7 +94,7 @@ fn rounds_of(row: &Row, name: &str, value: f64) -> Vec<f64> {
     times.into_iter().map(|round| value * middle / round).collect()
 }
 
-/// How many times the other one it is. None: both are zero.
+/// Returns the ratio of two values with its interval. None: both are zero.
 pub(crate) fn ratio(one: &Measured, other: &Measured) -> Option<Measured> {
     let value = one.value / other.value;
     let is_known = one.is_known && other.is_known;
@@ -111,7 +111,8 @@ pub(crate) fn ratio(one: &Measured, other: &Measured) -> Option<Measured> {
     is_ratio.then_some(Measured { value, interval, is_known, rounds: None })
 }
 
-/// What a count may truly be, by the law of the square root: `ops` times `value` were counted.
+/// Returns the 95 % interval of a count per question, by the square root of Poisson counts. The
+/// count is `ops` times `value`.
 fn poisson(value: f64, ops: f64) -> [f64; 2] {
     const HALF_WIDTH: f64 = 0.98; // of a 95 % interval, on the scale of roots
     if ops <= 0.0 {
@@ -123,9 +124,9 @@ fn poisson(value: f64, ops: f64) -> [f64; 2] {
     [low / ops, high / ops]
 }
 
-/// The two numbers between which the median of what they were drawn from lies 98 times of 100, or
-/// more often: each is above it with the chance of a coin. Fewer than seven: the least and the
-/// greatest one. Requires: one at least.
+/// Returns two of the numbers between which the true median lies with a probability of 98 % or
+/// more. Each number is above it with probability 1/2. Of fewer than seven numbers, these are the
+/// least and the greatest. Requires: at least one number.
 fn ends_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut numbers: Vec<f64> = numbers.collect();
     numbers.sort_by(f64::total_cmp);
@@ -133,9 +134,9 @@ fn ends_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     (numbers[left_out], numbers[numbers.len() - 1 - left_out])
 }
 
-/// How many of the least, and as many of the greatest of so many numbers can be left out.
+/// Returns how many of the least and of the greatest numbers can be left out.
 fn left_out(count: usize) -> usize {
-    /// That the median is beyond one end.
+    /// The most probability that the median is beyond one end.
     const CHANCE_MAX: f64 = 0.01;
     let (mut chance, mut of_one) = (0.0, 0.5f64.powi(count as i32));
     for heads in 0..count {
@@ -166,7 +167,8 @@ mod tests {
             let row = row(&[("miss.false_positive_rate", rate), ("miss.ops", ops)]);
             measured(&row, "miss.false_positive_rate").expect("is there").interval.map(|e| e * ops)
         };
-        // Garwood's exact intervals: none counted 0 to 3.69; 10: 4.80 to 18.39; 100: 81.4 to 121.6.
+        // Garwood's exact intervals: of count 0: 0 to 3.69; of 10: 4.80 to 18.39; of 100: 81.4 to
+        // 121.6.
         let near = |found: [f64; 2], exact: [f64; 2]| {
             found.iter().zip(exact).all(|(found, exact)| (found - exact).abs() < 0.4)
         };
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn of_many_rounds_the_outermost_are_left_out() {
-        // Of 21 coins four or fewer are heads 36 times of 10,000, five or fewer 133 times.
+        // Of 21 coins, four or fewer are heads 36 times in 10,000, five or fewer 133 times.
         let expected = [(1, 0), (2, 0), (6, 0), (7, 0), (10, 0), (11, 1), (21, 4), (31, 8)];
         for (rounds, out) in expected {
             assert_eq!(left_out(rounds), out, "{rounds} rounds");

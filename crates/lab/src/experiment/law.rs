@@ -1,29 +1,29 @@
-//! Laws: how what a curve shows grows with x.
+//! Power laws: how the curves of a figure grow with x.
 //! ```text
 //! y = factor * (x / unit)^exponent      a straight line, where both axes are by powers of ten
 //! ```
-//! The line is that of least squares between logarithms. Invariant: a law tells how far its points
+//! The line is the least-squares fit of the logarithms. Invariant: a law states how far its points
 //! are from it.
 
 use crate::experiment::number::{readable, tick};
 
-/// Points that a law needs: through any two goes a line.
+/// The fewest points of a law, since a line goes through any two.
 const POINTS_LEAST: usize = 3;
 
-/// A power law through the points of a curve.
+/// A power law fitted to the points of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Law {
-    /// y at `unit`.
+    /// y at x = `unit`.
     factor: f64,
     exponent: f64,
-    /// The x that others are measured by: the power of ten at or below the least one.
+    /// The unit of x: the power of ten at or below the least x.
     unit: f64,
-    /// How far the farthest point is from it, as a part of what the law says.
+    /// The largest distance of a point from the law, relative to the law.
     error: f64,
 }
 
 impl Law {
-    /// The law of some points. None: they are too few, at one place, or not all above zero.
+    /// Fits a law. None: there are too few points, they have one x, or not all are above zero.
     pub(crate) fn of(points: &[(f64, f64)]) -> Option<Law> {
         let is_above_zero = points.iter().all(|(x, y)| *x > 0.0 && *y > 0.0);
         if points.len() < POINTS_LEAST || !is_above_zero {
@@ -46,12 +46,12 @@ impl Law {
         Some(Law { error: errors.fold(0.0, f64::max), ..law })
     }
 
-    /// What it says of an x.
+    /// Returns the law's y for an x.
     fn at(&self, x: f64) -> f64 {
         self.factor * (x / self.unit).powf(self.exponent)
     }
 
-    /// As people read it: `x` is the name of x.
+    /// Formats the law for readers. `x` is the name of x.
     pub(crate) fn told(&self, x: &str) -> String {
         format!(
             "{} × ({x} / {})^{:.2}, within {:.0} %",
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn a_law_tells_how_far_its_farthest_point_is() {
         let law = Law::of(&[(1.0, 10.0), (10.0, 10.0), (100.0, 20.0)]).expect("there are enough");
-        // The line's slope is log10(2) / 2; the middle one lies below it.
+        // The line's slope is log10(2) / 2; the middle point lies below the line.
         assert!((law.exponent - 0.150_515).abs() < 1e-5, "{law:?}");
         let middle = 1.0 - 10.0 / law.at(10.0);
         assert!((law.error - middle).abs() < 1e-9 && middle > 0.2, "{law:?} {middle}");

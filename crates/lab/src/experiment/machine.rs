@@ -1,18 +1,18 @@
-//! What a measurement was made on, and of which source.
+//! The machine and the source tree of a measurement.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-/// A machine.
+/// A machine on which measurements run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// The name of its folder of records.
+    /// Its name, which is also that of its folder of records.
     pub name: String,
     /// Its processor.
     pub processor: String,
-    /// How many threads run at once.
+    /// How many threads it runs at once.
     pub cores: u64,
     /// Its memory, in bytes; 0 if unknown.
     pub memory_bytes: u64,
@@ -21,7 +21,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine that this runs on. Its name is made of processor and cores if none is given.
+    /// Describes this machine. By default its name is made of processor and cores.
     pub fn this(name: Option<&str>) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let processor = field(&read("/proc/cpuinfo"), "model name");
@@ -40,22 +40,22 @@ impl Machine {
     }
 }
 
-/// What follows a name and a colon in a file of such lines.
+/// Returns the value behind a name and a colon, in a file of such lines.
 fn field(text: &str, name: &str) -> Option<String> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let mut found = lines.filter(|(of, _)| of.trim() == name);
     found.next().map(|(_, value)| value.trim().to_string())
 }
 
-/// Small letters, digits, and a hyphen for all between them.
+/// Converts text to lower-case letters and digits, with single hyphens between words.
 pub(crate) fn slug(text: &str) -> String {
     let lower = text.to_lowercase();
     let words = lower.split(|letter: char| !letter.is_ascii_alphanumeric());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// The commit of the source tree that a folder is in, and whether files have been changed since.
-/// "unknown" where there is no tree, or no `git`.
+/// Returns the commit of the source tree around a folder, and marks it if files have changed since.
+/// "unknown": there is no tree, or no `git`.
 pub(crate) fn commit(folder: &Path) -> String {
     let git = |arguments: &[&str]| {
         let told = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
@@ -65,7 +65,7 @@ pub(crate) fn commit(folder: &Path) -> String {
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
         return "unknown".into();
     };
-    // Records are written while plans run: they change nothing that is measured.
+    // Records do not count: they are written while plans run, and do not change what is measured.
     let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", "crates", "plans"]);
     match changed.is_some_and(|files| !files.is_empty()) {
         true => format!("{commit}+changes"),

@@ -1,21 +1,21 @@
-//! Studies as Markdown: what `docs/results.md` is made of.
+//! Studies as Markdown: the content of `docs/results.md`.
 //! ```text
 //! how many claims hold
 //! claims that do not hold, and those without measurements     one table each, with reasons
 //! each plan: its source, one figure, laws, the claims that hold   claims once, figures as files
 //! ```
-//! Invariant: every claim has one row, and every figure that is linked is among `figure_files`.
+//! Invariant: every claim has one row, and every linked figure is among `figure_files`.
 
 use crate::experiment::chart::svg_file;
 use crate::experiment::claim::{Claim, ClaimOutcome, Verdict};
 use crate::experiment::study::{Study, summary};
 
-/// The folder of the figures, beside the Markdown.
+/// The folder of the figures, next to the Markdown file.
 pub const FIGURES_FOLDER: &str = "figures";
 
 /// A plan's figure as a file in [`FIGURES_FOLDER`].
 pub struct FigureFile {
-    /// The plan's name, with `.svg` behind it.
+    /// The plan's name with `.svg` appended.
     pub name: String,
     /// The figure's title.
     pub title: String,
@@ -23,7 +23,7 @@ pub struct FigureFile {
     pub svg: String,
 }
 
-/// The first figure of each plan that has rows for one.
+/// Returns the first figure that has rows, for each plan.
 pub fn figure_files(studies: &[Study]) -> Vec<FigureFile> {
     studies.iter().filter_map(figure_file).collect()
 }
@@ -35,7 +35,7 @@ fn figure_file(study: &Study) -> Option<FigureFile> {
     })
 }
 
-/// The text. `about` stands under its title.
+/// Returns the text. `about` stands below its title.
 pub fn markdown(title: &str, about: &str, studies: &[Study]) -> String {
     let mut text = format!("# {title}\n\n**{}**\n{about}\n", summary(studies));
     for (verdict, heading) in [
@@ -49,7 +49,7 @@ pub fn markdown(title: &str, about: &str, studies: &[Study]) -> String {
     text
 }
 
-/// The claims with a verdict other than that they hold, each with its reason.
+/// Lists the claims with a verdict other than "holds", each with its reason.
 fn failed(studies: &[Study], verdict: Verdict, heading: &str) -> String {
     let mut rows = String::new();
     for study in studies {
@@ -69,7 +69,7 @@ fn failed(studies: &[Study], verdict: Verdict, heading: &str) -> String {
     format!("\n## {heading}\n\n{}{rows}", head(&names))
 }
 
-/// A plan: where it comes from, its figure, and its claims that hold.
+/// Returns a plan's chapter: its source, its figure, and the claims that hold.
 fn chapter(study: &Study) -> String {
     let plan = &study.experiment;
     let mut text = format!("\n## {}\n\n{}", plan.name, plan.title);
@@ -91,7 +91,7 @@ fn chapter(study: &Study) -> String {
     text
 }
 
-/// How what its figures show grows.
+/// Lists the laws of its figures' curves.
 fn laws(study: &Study) -> String {
     let figures = study.figures();
     let laws = figures.iter().flat_map(|figure| {
@@ -104,7 +104,7 @@ fn laws(study: &Study) -> String {
     }
 }
 
-/// A claim, its source, what was measured, and what was claimed.
+/// Returns a claim, its source, the findings and the bound.
 fn cells(claim: &Claim, outcome: &ClaimOutcome) -> [String; 4] {
     let [found, bound] = outcome.cells();
     [claim.says.clone(), claim.source.clone(), found, bound]

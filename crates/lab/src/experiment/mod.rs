@@ -1,4 +1,4 @@
-//! Experiments: what the papers measured, measured again by this store's own commands.
+//! Experiments: the measurements of the papers, repeated with this store's own commands.
 //! ```text
 //! plans/NAME.toml --> steps: command lines of `trommel bench ...`, one for each choice of settings
 //!                       |  run, each in a process of its own
@@ -8,9 +8,9 @@
 //!                       v
 //! rows of named numbers --> figures, tables, claims --> one HTML page; Markdown with SVG; CSV
 //! ```
-//! Invariants: a report shows records alone, each of a step of the plan as it is now. A step
-//! without a record is reported as missing. A record is appended when its step is done, so a run
-//! that is stopped loses nothing.
+//! Invariants: a report shows only records of steps in the current plan. A step without a record is
+//! reported as missing. A finished step appends its record at once, so an interrupted run loses
+//! nothing.
 
 mod chart;
 mod check;

@@ -1,7 +1,7 @@
-//! Numbers as people read them, in pictures and tables.
+//! Numbers for readers, in pictures and tables.
 
-/// Three digits that matter, without zeros at the end; large ones with commas, very small ones by
-/// powers of ten.
+/// Formats with three significant digits and no trailing zeros. Large numbers have commas, very
+/// small ones powers of ten.
 pub(crate) fn readable(number: f64) -> String {
     let size = number.abs();
     if number == 0.0 {
@@ -25,7 +25,7 @@ pub(crate) fn readable(number: f64) -> String {
     }
 }
 
-/// A whole number with commas.
+/// Formats a whole number with commas.
 pub fn whole(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev();
@@ -33,13 +33,13 @@ pub fn whole(number: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// A number that somebody chose: all of its digits, with commas if it is whole.
+/// Formats a chosen number with all its digits, and with commas if it is whole.
 pub(crate) fn exact(number: f64) -> String {
     let is_whole = number.fract() == 0.0 && (0.0..1e15).contains(&number);
     if is_whole { whole(number as u64) } else { number.to_string() }
 }
 
-/// A number on an axis: short.
+/// Formats a number briefly, for an axis.
 pub(crate) fn tick(number: f64) -> String {
     let size = number.abs();
     let (scaled, unit) = match size {
@@ -50,7 +50,7 @@ pub(crate) fn tick(number: f64) -> String {
     format!("{}{unit}", readable(scaled))
 }
 
-/// A time in words.
+/// Formats a time in seconds, minutes or hours.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 90.0 => format!("{seconds:.0} s"),

@@ -1,4 +1,4 @@
-//! A plan: a file that says what to measure, what to draw of it, and what is claimed.
+//! A plan: a file with measurements, figures and claims.
 //!
 //! Format: `plans/README.md`.
 
@@ -14,22 +14,22 @@ use crate::experiment::claim::Claim;
 use crate::experiment::figure::FigurePlan;
 use crate::experiment::settings::Settings;
 
-/// How large the trees are, and how long measuring takes.
+/// The size of the trees and the duration of measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Minutes for everything.
+    /// Minutes for all plans.
     #[default]
     Small,
-    /// Hours: as large as in the papers, or as this kind of machine allows.
+    /// Hours: sizes as in the papers, or as large as this kind of machine allows.
     Full,
 }
 
 impl Scale {
-    /// Both.
+    /// Both scales.
     pub const ALL: [Scale; 2] = [Scale::Small, Scale::Full];
 
-    /// The name that people write.
+    /// Returns the name in commands and plans.
     pub fn name(self) -> &'static str {
         match self {
             Scale::Small => "small",
@@ -53,43 +53,43 @@ impl FromStr for Scale {
     }
 }
 
-/// What to measure, what to draw of it, and what is claimed.
+/// A plan: what to measure, to draw and to claim.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The file's name without its ending. Records go by it.
+    /// The name of the file without its extension, by which records are found.
     #[serde(skip)]
     pub name: String,
-    /// What it is about, in a few words.
+    /// The subject, in a few words.
     pub title: String,
-    /// Where it comes from: a paper's figures, or why else it is measured.
+    /// The source: a paper's figures, or another reason to measure it.
     pub source: String,
     /// What is done, how it differs from the source, and how to read the figures.
     pub about: String,
-    /// What is run.
+    /// The commands to run.
     #[serde(rename = "run")]
     pub(crate) runs: Vec<RunPlan>,
-    /// What is drawn.
+    /// The figures to draw.
     #[serde(rename = "figure", default)]
     pub(crate) figures: Vec<FigurePlan>,
-    /// What the source claims, and what we claim.
+    /// The claims of the source, and our own.
     #[serde(rename = "claim", default)]
     pub(crate) claims: Vec<Claim>,
 }
 
-/// A command, and the options that it is run with.
+/// A command with its options.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunPlan {
-    /// As in `bench read`.
+    /// The command, as in `bench read`.
     pub(crate) command: String,
-    /// Where in what it prints the rows are: names of arrays with dots between them. None: what it
-    /// prints is one row, or an array of them.
+    /// The path of the rows in the command's output: names of arrays, joined by dots. None: the
+    /// output is one row, or an array of rows.
     pub(crate) rows: Option<String>,
-    /// Fields that all its rows are given, to tell them from those of other runs.
+    /// Fields that all its rows get, to distinguish them from other runs.
     #[serde(default)]
     pub(crate) label: BTreeMap<String, String>,
-    /// It is run at this scale alone.
+    /// The only scale at which it runs.
     pub(crate) scale: Option<Scale>,
     /// Its options.
     #[serde(default)]
@@ -107,8 +107,8 @@ pub fn load_experiment(path: &Path) -> LabResult<Experiment> {
     Ok(plan)
 }
 
-/// Reads the plans that are named: files, or names of plans in a folder. None are named: all in the
-/// folder, by name.
+/// Reads the named plans: files, or names of plans in a folder. If none are named, reads all plans
+/// of the folder, by name.
 pub fn load_experiments(folder: &Path, named: &[String]) -> LabResult<Vec<Experiment>> {
     if !named.is_empty() {
         let paths = named.iter().map(|name| path_of(folder, name));
@@ -121,7 +121,7 @@ pub fn load_experiments(folder: &Path, named: &[String]) -> LabResult<Vec<Experi
     found.iter().map(|path| load_experiment(path)).collect()
 }
 
-/// The file of a plan.
+/// Returns the file of a plan.
 fn path_of(folder: &Path, name: &str) -> LabResult<PathBuf> {
     let own = PathBuf::from(name);
     if own.extension().is_some_and(|ending| ending == "toml") {
@@ -138,7 +138,7 @@ fn path_of(folder: &Path, name: &str) -> LabResult<PathBuf> {
     Err(LabError::Plan(format!("there is no plan '{name}' in {folder}; there are: {names}")))
 }
 
-/// The plans of a folder, by name.
+/// Returns the plans of a folder, by name.
 fn known(folder: &Path) -> LabResult<Vec<PathBuf>> {
     let failed = |error: std::io::Error| LabError::Folder {
         path: folder.to_path_buf(),
@@ -153,7 +153,7 @@ fn known(folder: &Path) -> LabResult<Vec<PathBuf>> {
 }
 
 impl Experiment {
-    /// What a file may say, and what not.
+    /// Checks what the types do not.
     fn check(&self) -> Result<(), String> {
         if self.runs.is_empty() {
             return Err("a plan needs a [[run]]".into());

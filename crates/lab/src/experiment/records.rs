@@ -1,7 +1,7 @@
-//! Records: what was measured, a line of JSON for each step, in a file for each plan and machine.
+//! Records of measurements: a line of JSON for each step, in one file per plan and machine.
 //!
-//! Invariant: a line is appended in one write when its step is done. A torn last line is left out,
-//! and reported.
+//! Invariant: a finished step appends its line in one write. A torn last line is left out and
+//! reported.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -14,34 +14,34 @@ use trommel_filters::Part;
 use crate::error::{LabError, Result};
 use crate::experiment::machine::Machine;
 
-/// What one step measured.
+/// The record of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// What follows `trommel` on the command line.
+    /// The arguments of `trommel`.
     pub arguments: Vec<String>,
-    /// The commit that was measured, with `+changes` if files differ from it.
+    /// The measured commit, with `+changes` if files differ from it.
     pub commit: String,
-    /// When it was done: seconds since 1970.
+    /// When it was measured, in seconds since 1970.
     pub unix_seconds: u64,
-    /// How long the command ran.
+    /// How long the command ran, in seconds.
     pub seconds: f64,
-    /// What it ran on.
+    /// The machine it ran on.
     pub machine: Machine,
-    /// The version of the global filter's images; 0: it was not recorded yet.
+    /// The version of the global filter's images; 0: not recorded yet.
     #[serde(default)]
     pub filter_format: u32,
-    /// What it printed.
+    /// The output of the command.
     pub printed: Value,
 }
 
-/// The version of images before both ends of networks were kept without last bits. All other keys
-/// are kept just as then.
+/// The previous version of images. The next one stores both ends of networks without their last
+/// bits; for all other keys, both are the same.
 const BEFORE_ALIGNED: u32 = 9;
-// Of a later version this is to be found out anew.
+// A later version needs a new decision.
 const _: () = assert!(Part::IMAGE_VERSION == BEFORE_ALIGNED + 1);
 
 impl Record {
-    /// Whether it measures a global filter that is kept in another way than this program's.
+    /// Whether it measured a global filter whose image format differs from this program's.
     pub fn is_of_another_filter(&self) -> bool {
         let is_fpr = self.arguments.iter().take(2).eq(["bench", "fpr"]);
         let is_alike = self.filter_format == Part::IMAGE_VERSION
@@ -55,7 +55,7 @@ impl Record {
     }
 }
 
-/// Whether a guard in what was printed is the global filter, of whatever fingerprints.
+/// Whether a guard in the output is the global filter, with any fingerprints.
 fn names_global(printed: &Value) -> bool {
     match printed {
         Value::Array(elements) => elements.iter().any(names_global),
@@ -76,7 +76,7 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Reads what there is; without a file, nothing.
+    /// Reads the file; if there is none, there are no records.
     pub fn load(folder: &Path, machine: &str, experiment: &str) -> Result<Self> {
         let path = folder.join(machine).join(format!("{experiment}.jsonl"));
         let text = match std::fs::read_to_string(&path) {
@@ -88,7 +88,7 @@ impl RecordFile {
         for (place, line) in text.split_inclusive('\n').enumerate() {
             match serde_json::from_str(line) {
                 Ok(record) => records.push(record),
-                // A line that was begun and not ended: the machine stopped.
+                // A last line without an end was torn when the machine stopped.
                 Err(_) if !line.ends_with('\n') => torn = true,
                 Err(error) => {
                     let problem = format!(
@@ -102,17 +102,17 @@ impl RecordFile {
         Ok(RecordFile { path, records, torn })
     }
 
-    /// All of them, oldest first.
+    /// Returns all records, oldest first.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// The newest of a command line.
+    /// Returns the newest record of a command line.
     pub fn newest(&self, arguments: &[String]) -> Option<&Record> {
         self.records.iter().rev().find(|record| record.arguments == arguments)
     }
 
-    /// Keeps a record, on disk before it returns.
+    /// Appends a record, and syncs it before returning.
     pub fn append(&mut self, record: Record) -> Result<()> {
         let failed = |error: std::io::Error| wrong(&self.path, error);
         if let Some(folder) = self.path.parent() {
@@ -129,8 +129,8 @@ impl RecordFile {
         Ok(())
     }
 
-    /// Leaves out records that no step of the plan needs any more, and all but the newest of each
-    /// command line.
+    /// Drops the records that no step of the plan needs, and all but the newest of each command
+    /// line.
     pub fn retain(&mut self, asked: &dyn Fn(&[String]) -> bool) -> Result<()> {
         let is_newest = |place: usize, record: &Record| {
             self.records[place + 1..].iter().all(|later| later.arguments != record.arguments)
@@ -149,7 +149,7 @@ impl RecordFile {
         Ok(())
     }
 
-    /// Writes all of them anew, into another file that then takes the place of this one.
+    /// Rewrites the file: writes another one, and renames it over this one.
     fn rewrite(&self) -> Result<()> {
         let failed = |error: std::io::Error| wrong(&self.path, error);
         let lines: String = self.records.iter().map(line).collect();
@@ -196,7 +196,7 @@ mod tests {
         assert!(other(&read, older, both.clone()) && other(&read, 0, both.clone()));
         assert!(!other(&read, now, both.clone()) && !other(&read, 0, bloom.clone()));
         assert!(other(&["bench", "fpr", "--json"], older, bloom.clone()));
-        // Of most keys the version before measured the same.
+        // For most keys, the previous version measured the same.
         let networks = ["bench", "fpr", "--dist", "uniform,ipv4-ranges"];
         assert!(!other(&read, BEFORE_ALIGNED, both) && other(&networks, BEFORE_ALIGNED, bloom));
     }

@@ -1,4 +1,4 @@
-//! What a command printed, as rows of named numbers and words.
+//! The output of a command as rows of named numbers and words.
 //! ```text
 //! { "guard": "grf", "point_miss": { "ns_per_op": 302.1 } }
 //!                                         -->  guard = grf, point_miss.ns_per_op = 302.1
@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use crate::experiment::number::exact;
 
-/// A word, a number, or yes or no.
+/// A word, a number or a flag.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Scalar {
-    /// Yes or no.
+    /// A flag.
     Flag(bool),
     /// A number.
     Number(f64),
@@ -38,7 +38,7 @@ impl fmt::Display for Scalar {
 }
 
 impl Scalar {
-    /// For readers: numbers with commas.
+    /// Formats it for readers: numbers have commas.
     pub(crate) fn shown(&self) -> String {
         match self {
             Scalar::Number(number) => exact(*number),
@@ -46,7 +46,7 @@ impl Scalar {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number; None for other kinds.
     pub fn number(&self) -> Option<f64> {
         match self {
             Scalar::Number(number) => Some(*number),
@@ -55,23 +55,23 @@ impl Scalar {
     }
 }
 
-/// Fields by name.
+/// A row: fields by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub BTreeMap<String, Scalar>);
 
 impl Row {
-    /// A field.
+    /// Returns a field.
     pub fn get(&self, name: &str) -> Option<&Scalar> {
         self.0.get(name)
     }
 
-    /// A field, if it is a number.
+    /// Returns a field if it is a number.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.get(name).and_then(Scalar::number)
     }
 }
 
-/// The rows of what a command printed. Fields that it does not tell itself come from `given`.
+/// Returns the rows of an output. Fields that the output lacks come from `given`.
 pub(crate) fn rows_of(printed: &Value, path: Option<&str>, given: &[(String, Scalar)]) -> Vec<Row> {
     let path: Vec<&str> = path.map_or(Vec::new(), |path| path.split('.').collect());
     let around = Row(given.iter().cloned().collect());
@@ -80,7 +80,7 @@ pub(crate) fn rows_of(printed: &Value, path: Option<&str>, given: &[(String, Sca
     rows
 }
 
-/// Adds the rows of a value: an array of rows, or an object that is one, or that holds them.
+/// Adds the rows of a value: an array of rows, or an object that is a row or contains rows.
 fn collect(value: &Value, path: &[&str], around: &Row, rows: &mut Vec<Row>) {
     if let Value::Array(elements) = value {
         elements.iter().for_each(|element| collect(element, path, around, rows));
@@ -89,7 +89,7 @@ fn collect(value: &Value, path: &[&str], around: &Row, rows: &mut Vec<Row>) {
     let mut row = around.clone();
     let Value::Object(fields) = value else { return };
     let below = path.first().and_then(|name| fields.get(*name));
-    // Other arrays beside the one that is asked for are rows of their own.
+    // Arrays other than those of the path do not belong to its rows.
     let is_around = |field: &Value| path.is_empty() || !field.is_array();
     fields
         .iter()
@@ -102,7 +102,7 @@ fn collect(value: &Value, path: &[&str], around: &Row, rows: &mut Vec<Row>) {
     }
 }
 
-/// Adds a field and what is in it, with dots between the names.
+/// Adds a field, or the fields in it with names joined by dots.
 fn flatten(name: &str, value: &Value, row: &mut Row) {
     let scalar = match value {
         Value::Null => return,

@@ -2,7 +2,7 @@
 //! ```text
 //! step -> is there a record of this commit?  yes: next   no: run it -> record -> next
 //! ```
-//! Invariant: a step that fails is reported, and the others still run. The next run tries it again.
+//! Invariant: a failed step is reported, and the others still run. The next run tries it again.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,14 +17,14 @@ use crate::experiment::plan::{Experiment, Scale};
 use crate::experiment::records::{Record, RecordFile};
 use crate::experiment::steps::Step;
 
-/// Runs a command line: gives what it printed, as JSON, or why it failed.
+/// Runs a command line. Returns its output as JSON, or why it failed.
 pub trait Command {
-    /// Runs it. `arguments` is what follows `trommel`.
+    /// Runs it with these arguments of `trommel`.
     fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String>;
 }
 
-/// The program itself, in a process of its own: so memory and caches of one measurement are not
-/// those of the next.
+/// The program itself. Each measurement has its own process, so that memory and caches of one do
+/// not affect the next.
 impl Command for PathBuf {
     fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String> {
         let told = std::process::Command::new(&*self)
@@ -45,49 +45,49 @@ impl Command for PathBuf {
 /// How many of the last lines of a failed command's messages are reported.
 const MESSAGE_LINES: usize = 6;
 
-/// Which records are as good as a new measurement.
+/// Which records make a new measurement unnecessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Those of the same commit: an interrupted run goes on.
+    /// Records of the same commit, so that an interrupted run continues.
     ThisCommit,
-    /// All, but those of a filter of another format.
+    /// All records, except those of a filter of another format.
     Any,
-    /// None.
+    /// None: everything is measured again.
     None,
 }
 
-/// Hears how a run goes.
+/// Receives the progress of a run.
 pub trait Heard {
-    /// A step begins: the nth of so many. Left: how long all that is left will take; None: nothing
-    /// is known yet.
+    /// A step begins, the `nth` of `of` steps. `seconds_left`: an estimate for all remaining steps;
+    /// None: unknown.
     fn begins(&mut self, nth: usize, of: usize, step: &Step, seconds_left: Option<f64>);
-    /// It is over.
+    /// A step has ended.
     fn ended(&mut self, step: &Step, outcome: &Outcome);
 }
 
-/// How a step ended.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It took so many seconds.
+    /// It ran, in this many seconds.
     Measured(f64),
-    /// There was a record of it.
+    /// It has a record already.
     Kept,
-    /// Why not.
+    /// It failed, for this reason.
     Failed(String),
 }
 
-/// How a run went.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunSummary {
-    /// Steps that were run.
+    /// Steps that ran.
     pub measured: usize,
-    /// Steps that had a record.
+    /// Steps that had a record already.
     pub kept: usize,
-    /// Steps that failed, and why.
+    /// Steps that failed, and the reasons.
     pub failed: Vec<(String, String)>,
 }
 
-/// Runs plans. Records go into a folder for this machine in `folder`.
+/// Runs plans. `folder` has a folder for the records of each machine.
 pub fn run_experiments(
     plans: &[Experiment],
     scale: Scale,
@@ -151,7 +151,7 @@ pub fn run_experiments(
     Ok(summary)
 }
 
-/// Which steps have to be run.
+/// Returns, for each step, whether it must run.
 fn due(steps: &[(usize, Step)], files: &[RecordFile], keep: Keep, source: &str) -> Vec<bool> {
     let is_kept = |file: &RecordFile, step: &Step| {
         let newest = file.newest(&step.arguments);
@@ -162,7 +162,7 @@ fn due(steps: &[(usize, Step)], files: &[RecordFile], keep: Keep, source: &str) 
             Keep::ThisCommit => newest.is_some_and(|record| record.commit == source),
         }
     };
-    // Two runs of a plan may read different rows of one command.
+    // Runs of one plan may read different rows of the same command's output, which then runs once.
     let is_repeated = |nth: usize| {
         let (place, step) = &steps[nth];
         let mut earlier = steps[..nth].iter();
@@ -172,7 +172,7 @@ fn due(steps: &[(usize, Step)], files: &[RecordFile], keep: Keep, source: &str) 
     all.map(|(nth, (place, step))| !is_repeated(nth) && !is_kept(&files[*place], step)).collect()
 }
 
-/// Leaves out records that no plan asks for, at any scale.
+/// Drops the records that no plan asks for, at any scale.
 fn drop_old(plans: &[Experiment], files: &mut [RecordFile]) -> Result<()> {
     for (plan, file) in plans.iter().zip(files) {
         let asked: Vec<Step> = Scale::ALL.iter().flat_map(|scale| plan.steps(*scale)).collect();
@@ -185,7 +185,7 @@ fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// How long steps take: by an earlier record, else by the mean of the known ones.
+/// The times of steps: from an earlier record, or else the mean of the known ones.
 struct Times(Vec<Known>);
 
 #[derive(Clone, Copy)]
@@ -213,7 +213,7 @@ impl Times {
         self.0[nth] = Known::Over(seconds);
     }
 
-    /// What is left from a step on.
+    /// Estimates the time of all steps from `from` on. None: nothing is known yet.
     fn left(&self, from: usize) -> Option<f64> {
         let known: Vec<f64> = self
             .0

@@ -1,4 +1,4 @@
-//! The settings of a run: options of a command, some of them with several values, some by scale.
+//! The settings of a run: options of a command. Some have several values, some depend on the scale.
 //! ```text
 //! keys = { small = 400000, full = 10000000 }     one value, by scale
 //! bits-per-key = [8, 10, 12]                      an axis: a step for each
@@ -16,7 +16,7 @@ use crate::experiment::rows::Scalar;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings(Vec<(String, Choice)>);
 
-/// What an option may be.
+/// The values of an option at each scale.
 #[derive(Clone, Debug, PartialEq)]
 struct Choice {
     small: Vec<Scalar>,
@@ -24,7 +24,7 @@ struct Choice {
 }
 
 impl Settings {
-    /// Every choice of values there is at a scale.
+    /// Returns all combinations of values at a scale.
     pub(crate) fn choices(&self, scale: Scale) -> Vec<Vec<(String, Scalar)>> {
         let mut all = vec![Vec::new()];
         for (name, choice) in &self.0 {
@@ -77,7 +77,7 @@ impl Choice {
     }
 }
 
-/// One value, or several.
+/// Reads one value, or several.
 fn axis(value: &toml::Value) -> Result<Vec<Scalar>, String> {
     match value {
         toml::Value::Array(values) if values.is_empty() => Err("an axis needs a value".into()),
@@ -86,7 +86,7 @@ fn axis(value: &toml::Value) -> Result<Vec<Scalar>, String> {
     }
 }
 
-/// A value that an option can have.
+/// Reads one value of an option.
 pub(crate) fn scalar(value: &toml::Value) -> Result<Scalar, String> {
     match value {
         toml::Value::String(text) => Ok(Scalar::Text(text.clone())),

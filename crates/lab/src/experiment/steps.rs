@@ -1,4 +1,4 @@
-//! From a plan to the command lines that it stands for.
+//! Expands a plan into command lines.
 
 use crate::experiment::plan::{Experiment, Scale};
 use crate::experiment::rows::Scalar;
@@ -8,16 +8,16 @@ use crate::experiment::rows::Scalar;
 pub struct Step {
     /// The plan's name.
     pub experiment: String,
-    /// What follows `trommel`. Records are found by it.
+    /// The arguments of `trommel`, by which records are found.
     pub arguments: Vec<String>,
-    /// The options and labels as fields of its rows, by the names that reports use.
+    /// The options and labels as fields of its rows, named as in reports.
     pub fields: Vec<(String, Scalar)>,
-    /// Where in what it prints the rows are.
+    /// The path of the rows in the command's output.
     pub rows: Option<String>,
 }
 
 impl Experiment {
-    /// The measurements at a scale, in the order in which they are made.
+    /// Returns the measurements at a scale, in the order in which they run.
     pub fn steps(&self, scale: Scale) -> Vec<Step> {
         let of_scale = self.runs.iter().filter(|run| run.scale.is_none_or(|only| only == scale));
         let steps = of_scale.flat_map(|run| {
@@ -41,7 +41,7 @@ impl Experiment {
 }
 
 impl Step {
-    /// The command as people would type it.
+    /// Returns the command as it would be typed in a shell.
     pub fn command(&self) -> String {
         let quoted = self.arguments.iter().map(|word| match word.contains([' ', '\'', '*']) {
             true => format!("'{}'", word.replace('\'', "'\\''")),
@@ -51,7 +51,7 @@ impl Step {
     }
 }
 
-/// An option as words of a command line.
+/// Returns an option as arguments.
 fn option(name: &str, value: &Scalar) -> Vec<String> {
     match value {
         Scalar::Flag(true) => vec![format!("--{name}")],

@@ -1,4 +1,4 @@
-//! A plan and its records: what is drawn, listed and claimed of them.
+//! A plan with its records, and the figures and claims that follow from them.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::experiment::records::{Record, RecordFile};
 use crate::experiment::rows::{Row, Scalar, rows_of};
 use crate::experiment::steps::Step;
 
-/// A plan at a scale, and its records on one machine.
+/// A plan at a scale, with its records from one machine.
 pub struct Study {
     /// The plan.
     pub experiment: Experiment,
-    /// At which scale.
+    /// The scale.
     pub scale: Scale,
-    /// Its steps, each with its newest record. None: it was not measured.
+    /// The steps, each with its newest record. None: the step was not measured.
     pub steps: Vec<(Step, Option<Record>)>,
     /// The rows of all records.
     pub rows: Vec<Row>,
@@ -54,34 +54,34 @@ impl Study {
         Ok(Study { rows: rows.collect(), experiment, scale, steps })
     }
 
-    /// The figures; those without rows have no panels.
+    /// Returns the figures; those without rows have no panels.
     pub fn figures(&self) -> Vec<Figure> {
         self.experiment.figures.iter().map(|plan| plan.figure(&self.rows)).collect()
     }
 
-    /// The claims that can be shown at this scale, and what the rows say about them.
+    /// Returns the claims that can be shown at this scale, with their outcomes.
     pub fn claims(&self) -> Vec<(&Claim, ClaimOutcome)> {
         let shown = |claim: &&Claim| claim.scale.is_none_or(|only| only == self.scale);
         let claims = self.experiment.claims.iter().filter(shown);
         claims.map(|claim| (claim, claim.outcome(&self.rows))).collect()
     }
 
-    /// How many of its claims end so.
+    /// Counts the claims with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.claims().iter().filter(|(_, outcome)| outcome.verdict == verdict).count()
     }
 
-    /// Steps that have a record, and all.
+    /// Returns how many steps have a record, and how many there are.
     pub fn measured(&self) -> (usize, usize) {
         (self.records().count(), self.steps.len())
     }
 
-    /// How long its measurements took together.
+    /// Returns the time of all measurements together, in seconds.
     pub fn seconds(&self) -> f64 {
         self.records().map(|record| record.seconds).sum()
     }
 
-    /// The commits that were measured, each once, in the order of the steps.
+    /// Returns the measured commits without duplicates, in the order of the steps.
     pub fn commits(&self) -> Vec<&str> {
         let mut found: Vec<&str> = Vec::new();
         for record in self.records() {
@@ -92,18 +92,18 @@ impl Study {
         found
     }
 
-    /// The machine, if anything was measured.
+    /// Returns the machine. None: nothing was measured.
     pub fn machine(&self) -> Option<&Machine> {
         self.records().next().map(|record| &record.machine)
     }
 
-    /// Those of its steps.
+    /// Returns the records of its steps.
     pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
         self.steps.iter().filter_map(|(_, record)| record.as_ref())
     }
 }
 
-/// How many claims of all studies hold, in a sentence, and what becomes of the others.
+/// Returns a sentence with the number of claims that hold, and of those that do not.
 pub fn summary(studies: &[Study]) -> String {
     let count = |verdict| studies.iter().map(|study| study.count(verdict)).sum::<usize>();
     let all: usize = studies.iter().map(|study| study.claims().len()).sum();

@@ -1,4 +1,4 @@
-//! Plans, records and reports of a program that prints what a test says.
+//! Tests of plans, records and reports, with a fake program.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -63,8 +63,8 @@ fn plan_in(folder: &Path) -> Experiment {
     load_experiment(&path).expect("it is well formed")
 }
 
-/// What the program would print: bloom takes 100 ns for each bit, grf a third of that, or with ten
-/// bits all.
+/// A fake program. In its output, bloom takes 100 ns per bit. Grf takes a third of that, or with
+/// ten bits all of it.
 struct Printer<'a> {
     asked: &'a RefCell<Vec<String>>,
     fails: &'a str,
@@ -304,7 +304,7 @@ fn wrong_plans_are_told_with_their_file() {
     assert!(error.to_string().contains("there are: wrong"), "{error}");
 }
 
-/// The plan with another claim in the place of its first.
+/// Evaluates a claim over rows. The claim stands alone in a plan.
 fn outcome_of(claim: &str, rows: &[Row]) -> ClaimOutcome {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("claims.toml");

@@ -1,11 +1,11 @@
-//! An axis: from where to where, and which places on it are named.
+//! An axis: its ends, and its ticks.
 //!
-//! Invariant: what cannot be on an axis (zero, where it is divided by powers of ten) is drawn at
-//! its lower end.
+//! Invariant: a number that the axis cannot show, such as zero on a logarithmic one, is drawn at
+//! the lower end.
 
 use crate::experiment::figure::AxisScale;
 
-/// An axis.
+/// An axis of a picture.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     scale: AxisScale,
@@ -14,13 +14,13 @@ pub(crate) struct Axis {
     ticks: Vec<f64>,
 }
 
-/// Named places that are aimed at.
+/// The desired number of ticks.
 const TICKS: f64 = 6.0;
-/// Of a step, or a power of ten: as good as nothing.
+/// A share of a step, or a factor beside 1, that rounding may cause.
 const NOTHING: f64 = 1e-9;
 
 impl Axis {
-    /// An axis for numbers. `from_zero`: if it is evenly divided it begins at zero, or below.
+    /// Chooses the axis for these numbers. `from_zero`: a linear axis begins at zero or below.
     pub(crate) fn of(scale: AxisScale, numbers: &[f64], from_zero: bool) -> Self {
         let usable =
             |number: &&f64| number.is_finite() && (scale == AxisScale::Linear || **number > 0.0);
@@ -42,7 +42,7 @@ impl Axis {
         Axis { scale: AxisScale::Linear, from: first as f64 * step, to: last as f64 * step, ticks }
     }
 
-    /// From the named place below all numbers to the one above.
+    /// A logarithmic axis, from the tick at or below all numbers to the one at or above them.
     fn by_tens(least: f64, most: f64) -> Self {
         let factors: &[f64] = match (most / least).log10() {
             tens if tens < 1.0 => &[1.0, 1.5, 2.0, 3.0, 5.0, 7.0],
@@ -62,17 +62,17 @@ impl Axis {
         Axis { scale: AxisScale::Log, from: shown[0], to: shown[shown.len() - 1], ticks }
     }
 
-    /// The places that are named.
+    /// Returns the ticks.
     pub(crate) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
 
-    /// Whether a number can be on it.
+    /// Whether the axis can show a number.
     pub(crate) fn has(&self, number: f64) -> bool {
         self.scale == AxisScale::Linear || number > 0.0
     }
 
-    /// How far along it a number is: 0 at its lower end, 1 at the upper.
+    /// Returns the position of a number: 0 at the lower end, 1 at the upper end.
     pub(crate) fn share(&self, number: f64) -> f64 {
         let place = |number: f64| match self.scale {
             AxisScale::Linear => number,
@@ -82,7 +82,7 @@ impl Axis {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least as large.
+/// Returns the least of 1, 2 or 5 times a power of ten that is at least `at_least`.
 fn round_step(at_least: f64) -> f64 {
     let power = 10f64.powf(at_least.log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];

@@ -1,23 +1,23 @@
-//! What a writer attempts: a batch that follows from its number.
+//! An attempt of the writer: a batch that follows from its number.
 //! ```text
 //! seed, number -> its own number under a key, and one to four writes in three key spaces
 //! ```
-//! Invariant: what attempts make of a store follows from their numbers alone.
+//! Invariant: the effect of attempts on a store follows from the seed and their numbers alone.
 
 use std::collections::BTreeMap;
 
 use crate::keys::rng::{Rng, scramble};
 
-/// The key that has the number of the last attempt.
+/// The key whose value is the number of the last attempt.
 pub(super) const LAST: &[u8] = b"#";
 /// Keys of a key space.
 pub(super) const KEYS: u64 = 600;
-/// A put of so many bytes is apart in every life of the writer, or more are.
+/// A value of this size is stored apart from its key, whatever threshold the writer's options have.
 pub(super) const APART_BYTES: usize = 1024;
-/// So many attempts go into one key space before another takes its place.
+/// The attempts after which a new passing key space replaces the old one.
 const GENERATION: u64 = 1500;
 
-/// A key space: the default one, one beside it, one that is dropped some time later.
+/// A key space: the default one, another permanent one, or a passing one that is dropped later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Space {
     Default,
@@ -34,7 +34,7 @@ impl Space {
         }
     }
 
-    /// The passing key space of an attempt.
+    /// Returns the passing key space of an attempt.
     pub(super) fn passing(attempt: u64) -> Space {
         Space::Passing(attempt / GENERATION)
     }
@@ -49,12 +49,12 @@ pub(super) enum Act {
     DeleteRange(Vec<u8>, Vec<u8>),
 }
 
-/// A key by its place.
+/// Returns the key of a place.
 pub(super) fn key(place: u64) -> Vec<u8> {
     format!("{place:05}").into_bytes()
 }
 
-/// The writes of an attempt, in their order.
+/// Returns the writes of an attempt, in order.
 pub(super) fn acts(seed: u64, attempt: u64) -> Vec<(Space, Act)> {
     let mut rng = Rng::new(seed ^ scramble(attempt));
     let last = Act::Put(LAST.to_vec(), attempt.to_string().into_bytes());
@@ -82,12 +82,12 @@ pub(super) fn acts(seed: u64, attempt: u64) -> Vec<(Space, Act)> {
     acts
 }
 
-/// What a store has, by key space and key.
+/// The expected contents of a store, by key space and key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model(BTreeMap<(Space, Vec<u8>), Vec<u8>>);
 
 impl Model {
-    /// Does what an attempt does.
+    /// Applies the writes of an attempt.
     pub(super) fn apply(&mut self, seed: u64, attempt: u64) {
         for (space, act) in acts(seed, attempt) {
             match act {
@@ -113,7 +113,7 @@ impl Model {
         self.0.get(&(space, key.to_vec())).map(|value| &**value)
     }
 
-    /// The entries of a range of keys.
+    /// Returns the entries of a range of keys.
     pub(super) fn range(
         &self,
         space: Space,

@@ -1,10 +1,11 @@
-//! The real disk, with failures: appends of which a part or all is there, syncs, and no room.
+//! The real disk with injected failures: partial or complete appends that fail, failed syncs, and a
+//! full disk.
 //! ```text
 //! arm(Append) -> a later append writes a part, or all, and fails
 //! arm(Sync)   -> a later sync fails
 //! arm(Full)   -> everything that needs room fails for a while
 //! ```
-//! Invariant: what is not armed is passed on as it is.
+//! Invariant: an operation without an armed failure goes to the disk unchanged.
 
 use std::io;
 use std::path::Path;
@@ -17,7 +18,7 @@ use trommel::storage::{
 
 use crate::keys::rng::Rng;
 
-/// How an operation fails.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     Append,
@@ -25,10 +26,10 @@ pub(super) enum Failure {
     Full,
 }
 
-/// What is to fail.
+/// The failures to inject.
 pub(super) struct Faults {
     armed: Mutex<Option<Failure>>,
-    /// Operations that still fail for want of room.
+    /// Operations that still fail because the disk is full.
     full: AtomicU32,
     rng: Mutex<Rng>,
 }
@@ -47,7 +48,7 @@ impl Faults {
         }
     }
 
-    /// Whether this operation is to fail.
+    /// Whether this operation fails; disarms the failure.
     fn takes(&self, failure: Failure) -> bool {
         let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         armed.take_if(|armed| *armed == failure).is_some()
@@ -70,7 +71,7 @@ fn failed() -> io::Error {
     io::Error::other("a failure of the test")
 }
 
-/// The disk.
+/// The disk with failures.
 pub(super) struct FaultyDisk(pub(super) Arc<Faults>);
 
 struct FaultyFolder {
@@ -116,7 +117,7 @@ impl Append for FaultyFile<Box<dyn Append>> {
         if full.is_ok() && !self.faults.takes(Failure::Append) {
             return self.file.append(bytes);
         }
-        // All of it may be there: then only its writer knows that it was refused.
+        // The append may be complete: then only its writer knows that it was refused.
         let part = match self.faults.below(2) {
             0 => bytes.len(),
             _ => self.faults.below(bytes.len() as u64 + 1) as usize,

@@ -1,30 +1,30 @@
-//! Which attempts went well: a file that the writer appends to, and followers read.
+//! The ledger of successful attempts: a file that the writer appends to and followers read.
 //! ```text
 //! number u64 | attempt u64 | number | attempt | ...      one for each attempt that went well
 //! ```
-//! Invariant: a record is appended after its write, and none is left out: who writes next adds the
-//! one that a killed process has not.
+//! Invariant: a record is appended after its write, and none is missing. If a killed process did
+//! not append its last record, the next writer does.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "ledger";
-/// Tells that the test comes to its end.
+/// The file that tells all processes to end.
 pub(super) const END: &str = "end";
-/// In the place of an attempt: the store is closed, and no other record follows.
+/// Replaces the number of the attempt in the last record, which says that the store is closed.
 pub(super) const LAST_OF_ALL: u64 = 0;
 const RECORD_BYTES: usize = 16;
 
-/// An attempt that went well.
+/// A successful attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Done {
-    /// The number of its last write.
+    /// The sequence number of its last write.
     pub(super) sequence: u64,
     pub(super) attempt: u64,
 }
 
-/// The file, read up to a place.
+/// A reader of the ledger, and how far it has read.
 pub(super) struct Ledger {
     path: PathBuf,
     read: u64,
@@ -35,7 +35,7 @@ impl Ledger {
         Ledger { path: folder.join(NAME), read: 0 }
     }
 
-    /// The records that were appended since the last call.
+    /// Returns the records appended since the last call.
     pub(super) fn next(&mut self) -> Vec<Done> {
         let mut bytes = Vec::new();
         let read = File::open(&self.path).and_then(|mut file| {
@@ -55,13 +55,13 @@ impl Ledger {
         records.iter().map(done).collect()
     }
 
-    /// All records.
+    /// Returns all records.
     pub(super) fn all(mut self) -> Vec<Done> {
         self.next()
     }
 }
 
-/// The file, to append to.
+/// The ledger, open for appending.
 pub(super) struct Appender(File);
 
 impl Appender {

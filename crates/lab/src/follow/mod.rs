@@ -1,13 +1,14 @@
-//! Processes that read a store along, while the process that writes it is killed again and again.
+//! Processes that follow a store while the process that writes it is killed again and again.
 //! ```text
 //! writer      attempt 1, 2, 3 ...  --> store   failed appends, full disks, merges, drops, SIGKILL
 //!                  '-- went well ----> ledger  its number, and which attempt it was
 //! followers   store at number n    <-- equal? --> what the attempts up to n make of nothing
 //! ```
-//! Each attempt follows from its number and the seed. So a follower knows what the store was at any
-//! number from the ledger alone.
+//! Each attempt follows from its number and the seed. So a follower derives the contents at any
+//! sequence number from the ledger alone.
 //!
-//! Invariant: a follower asks the store only through `Db::follow`, and the writer knows of none.
+//! Invariant: a follower reads the store only through `Db::follow`. The writer does not know about
+//! followers.
 
 mod attempt;
 mod faulty;
@@ -27,74 +28,74 @@ use crate::keys::rng::Rng;
 use crate::kill::make_empty;
 use crate::progress::Progress;
 
-/// The longest time between two kills.
+/// The longest time between two kills, in milliseconds.
 const LIFE_MAX_MS: u64 = 700;
 
-/// What reads along, and how often the writer is killed.
+/// The followers, and how often the writer is killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowPlan {
-    /// Draws the writes, the faults and the moments of the kills.
+    /// The seed of the writes, the faults and the moments of kills.
     pub seed: u64,
     /// How often the writer is killed.
     pub kills: u32,
-    /// Processes that read along.
+    /// Follower processes.
     pub followers: u32,
-    /// The folder, new or empty: it takes the store and what belongs to it.
+    /// The folder, new or empty, for the store and the files of the test.
     pub folder: PathBuf,
 }
 
-/// One of the processes.
+/// The role of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowRole {
     /// The folder of the test.
     pub folder: PathBuf,
     /// The seed of the test.
     pub seed: u64,
-    /// Which process it is, of its kind.
+    /// Its number among the processes of its kind.
     pub number: u32,
-    /// Whether it writes.
+    /// Whether it is the writer.
     pub writes: bool,
 }
 
-/// What a follower has found.
+/// The results of one follower.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct FollowerReport {
     /// Answers that were compared.
     pub answers: u64,
-    /// Values among them that were long enough to be apart.
+    /// Values among them that were long enough to be stored apart.
     pub long: u64,
-    /// Numbers at which the store was looked at.
+    /// Moments at which the store was checked.
     pub moments: u64,
-    /// Looks at a moment that the follower had gone on from.
+    /// Checks of a held moment after the follower had moved on.
     pub held: u64,
     /// Reads that ended with `Gone`.
     pub gone: u64,
-    /// The newest number.
+    /// The newest sequence number.
     pub sequence: u64,
-    /// The first thing that was wrong. None: nothing.
+    /// The first error, if there was one.
     pub wrong: Option<String>,
 }
 
-/// What was done, and what was found.
+/// The results of a test.
 #[derive(Clone, Debug, Serialize)]
 pub struct FollowReport {
     /// The seed.
     pub seed: u64,
     /// How often the writer was killed.
     pub kills: u32,
-    /// Of all followers.
+    /// Answers that all followers compared.
     pub answers: u64,
-    /// Writes that went well.
+    /// Successful writes.
     pub acknowledged: u64,
-    /// Of each follower.
+    /// The results of each follower.
     pub followers: Vec<FollowerReport>,
-    /// Time that all of it took.
+    /// The time of the whole test.
     pub seconds: f64,
-    /// The first thing that was wrong. None: nothing.
+    /// The first error, if there was one.
     pub failure: Option<String>,
 }
 
-/// Runs the part of one process. `out`: takes what a follower has found.
+/// Runs one process. A follower writes its results to `out`.
 ///
 /// # Errors
 /// `Victim`: the writer cannot go on.
@@ -107,7 +108,7 @@ pub fn run_follow_role(role: &FollowRole, out: &mut dyn std::io::Write) -> Resul
     writeln!(out, "{}", text?).map_err(|error| LabError::Victim(error.to_string()))
 }
 
-/// Kills writers until all kills are done; then compares for a last time. `process` gives the
+/// Kills writers as often as planned, and then compares one last time. `process` returns the
 /// command that runs [`run_follow_role`].
 ///
 /// # Errors
@@ -169,7 +170,7 @@ fn ended_early(child: &mut Child, who: &str) -> Option<String> {
     Some(format!("{who} has ended: {ended}"))
 }
 
-/// Waits for a follower, and reads what it has found.
+/// Waits for a follower, and reads its results.
 fn report_of(mut child: Child) -> FollowerReport {
     let mut text = String::new();
     if let Some(mut pipe) = child.stdout.take() {

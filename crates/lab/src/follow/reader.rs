@@ -1,4 +1,4 @@
-//! A process that reads along, and compares every answer.
+//! A follower process: follows the store, and compares every answer.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,15 +12,16 @@ use super::writer::STORE;
 use super::{FollowRole, FollowerReport};
 use crate::keys::rng::{Rng, scramble};
 
-/// So long a follower waits for a store, and for a ledger that has come as far as it has.
+/// How long a follower waits for the store to exist, and for the ledger to reach the store's
+/// number.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(2);
-/// Keys that are asked for at a moment.
+/// Keys that are read at one moment.
 const GETS: u64 = 60;
-/// Looks at a moment before it is let go of.
+/// How often a held moment is checked before it is released.
 const HELD_LOOKS: u32 = 40;
 
-/// Reads along until it is told to end, and has seen all.
+/// Follows until the test ends and everything has been seen.
 pub(super) fn run(role: &FollowRole) -> FollowerReport {
     let seed = role.seed ^ scramble(1000 + u64::from(role.number));
     let mut reader = Reader {
@@ -41,13 +42,13 @@ struct Reader {
     seed: u64,
     rng: Rng,
     ledger: Ledger,
-    /// Records that the follower has not come to.
+    /// Records that the follower has not reached.
     ahead: VecDeque<Done>,
-    /// The number of the newest record.
+    /// The sequence number of the newest record.
     last: u64,
-    /// Whether no more records come.
+    /// Whether the last record has come.
     has_all: bool,
-    /// What the store was at the number that was looked at last.
+    /// The expected contents at the number that was checked last.
     model: Model,
     report: FollowerReport,
 }
@@ -93,7 +94,7 @@ impl Reader {
         }
     }
 
-    /// Has the model be what the store was at a number.
+    /// Advances the model to a sequence number.
     fn come_to(&mut self, sequence: u64) -> Checked {
         let begun = Instant::now();
         loop {
@@ -101,7 +102,7 @@ impl Reader {
             self.has_all |= new.last().is_some_and(|done| done.attempt == LAST_OF_ALL);
             self.ahead.extend(new.into_iter().filter(|done| done.attempt != LAST_OF_ALL));
             self.last = self.ahead.back().map_or(self.last, |done| done.sequence);
-            // Refused writes have numbers, too: the greatest one that tables name may be of these.
+            // Refused writes take numbers, too, and may have the greatest number that tables name.
             if self.last >= sequence || self.has_all {
                 break;
             }
@@ -194,12 +195,14 @@ impl Reader {
         Err(format!("{} is {found:?}, and should be {expected:?}", key.escape_ascii()))
     }
 
-    /// Operands that were merged may be as long, and are not apart: they are few.
+    /// Counts long values. Merged operands may be as long without being stored apart, but they are
+    /// few.
     fn note_length(&mut self, value: &[u8]) {
         self.report.long += u64::from(value.len() >= APART_BYTES);
     }
 
-    /// None: what it needs was removed. That is told, and no wrong answer.
+    /// Returns None if files that the answer needs were removed. This is counted, and is no wrong
+    /// answer.
     fn unless_gone<T>(
         &mut self,
         answer: trommel::Result<T>,
@@ -219,7 +222,7 @@ fn snapshot(moment: &Moment, space: Space) -> std::result::Result<Snapshot, Stri
     moment.keyspace(space.name()).map_err(told("a key space"))
 }
 
-/// Follows the store once it is there. Every other follower may have few files open.
+/// Follows the store as soon as it exists. Every second follower may open only a few files.
 fn open(role: &FollowRole) -> std::result::Result<Follower, String> {
     let begun = Instant::now();
     let operator = || Concat::new("");

@@ -1,4 +1,4 @@
-//! The process that writes, until it is killed or told to end.
+//! The writer process: writes until it is killed or told to end.
 
 use std::sync::Arc;
 
@@ -48,21 +48,22 @@ pub(super) fn run(role: &FollowRole) -> Result<()> {
             faults.arm(failures[rng.place(failures.len())]);
         }
     }
-    // What a killed process has written last counts once something follows it.
+    // Followers see the last write of a killed process only after a later one, or after this.
     db.sync()?;
     db.close()?;
     let done = Done { sequence: u64::MAX, attempt: LAST_OF_ALL };
     ledger.add(done).map_err(told)
 }
 
-/// Any guard, policy, granularity and packing, and always values apart.
+/// Returns random options: any guard, policy, granularity and packing. Large values are always
+/// stored apart.
 fn options(rng: &mut Rng) -> Options {
     options_of_a_life(rng)
         .value_threshold([256, APART_BYTES][rng.place(2)])
         .merge_operator(Concat::new(""))
 }
 
-/// Key spaces that take each other's place have guards in turn.
+/// Opens a key space. Successive passing ones use the guards in turn.
 fn keyspace(db: &Db, space: Space) -> trommel::Result<Keyspace> {
     let guards = trommel_guards::all_guards();
     let guard = match space {
@@ -73,7 +74,7 @@ fn keyspace(db: &Db, space: Space) -> trommel::Result<Keyspace> {
     db.keyspace(space.name(), options.value_threshold(256).merge_operator(Concat::new("")))
 }
 
-/// Writes an attempt as one batch. An error: it was refused.
+/// Writes an attempt as one batch. An error means that it was refused.
 fn write(db: &Db, seed: u64, attempt: u64) -> trommel::Result<()> {
     let mut batch = Batch::new();
     for (space, act) in acts(seed, attempt) {
@@ -91,7 +92,8 @@ fn write(db: &Db, seed: u64, attempt: u64) -> trommel::Result<()> {
     db.write(batch)
 }
 
-/// Has the tree change, and drops old key spaces. What fails is tried again by others.
+/// Flushes, merges and syncs at random, and drops old key spaces. Failures do not matter: later
+/// calls try again.
 fn keep_busy(db: &Db, rng: &mut Rng, attempt: u64) {
     match rng.below(60) {
         0 => drop(db.compact()),

@@ -1,4 +1,4 @@
-//! Where keys come from, by name, and how a file of keys is written.
+//! The sources of keys by name, and the formats of files of keys.
 //! ```text
 //! a law           uniform, normal, timestamps, emails, ...     draws (laws/)
 //! user-time, ...  a law of groups: one key in eight is held out (laws/groups.rs)
@@ -7,7 +7,7 @@
 //! osm, words, ... a real set that was fetched, else its stand-in law (real_sets.rs)
 //! file:, sosd:    the keys of a file
 //! ```
-//! Invariant: what a name says in a report can be typed again, and gives the same keys.
+//! Invariant: a name in a report works on the command line, too, and gives the same keys.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use std::str::FromStr;
 use crate::error::LabError;
 use crate::keys::real_sets::RealSet;
 
-/// Where keys come from.
+/// A source of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Dist {
     /// 50 random bits.
@@ -31,17 +31,17 @@ pub enum Dist {
     Clustered,
     /// Numbers from 0 on; one in eleven, at random, is not stored.
     Ids,
-    /// Moments of a year in nanoseconds: more by day than by night, half of them in bursts.
+    /// Moments of a year in nanoseconds: more by day than by night, and half of them in bursts.
     Timestamps,
     /// A time and one of 2,000 sensors, 16 bytes (SuRF paper, section 6).
     Sensors,
     /// Addresses with their host reversed, `com.example@name` (as in the SuRF paper, section 4).
     Emails,
-    /// Addresses of pages: their first bytes are alike.
+    /// URLs of pages, whose first bytes are alike.
     Urls,
     /// Rows of users: `user`, 8 digits, `time`, 8 digits.
     UserTime,
-    /// As `UserTime`, where a user's rows come in sessions.
+    /// Like `UserTime`, but a user's rows come in sessions.
     UserSessions,
     /// Both ends of time intervals, in microseconds.
     Intervals,
@@ -55,19 +55,19 @@ pub enum Dist {
     Uuid7,
     /// UUIDs that begin with a time, as text, 36 bytes.
     Uuid7Text,
-    /// Digests in hexadecimal, in folders of their first digits.
+    /// Hexadecimal digests, in folders named by their first digits.
     HexDigests,
-    /// Tenant, type and id, written like JSON.
+    /// Tenant, type and id in JSON syntax.
     JsonComposite,
     /// The keys that ship with Trommel: vertices of borders and coasts.
     NaturalEarth,
-    /// A real set if it was fetched, else what stands in for it.
+    /// A real set if it was downloaded, or else its stand-in.
     Real(RealSet),
-    /// What stands in for a real set, even if that was fetched.
+    /// The stand-in of a real set, even if that set was downloaded.
     StandIn(RealSet),
-    /// The keys of a file; every eighth is held out.
+    /// The keys of a file, of which every eighth is held out.
     File(PathBuf),
-    /// The keys of a binary file of SOSD; every eighth is held out.
+    /// The keys of a binary file of SOSD, of which every eighth is held out.
     Sosd(PathBuf),
 }
 
@@ -97,7 +97,7 @@ const NAMED: [(&str, Dist); 21] = [
 const STAND_IN: &str = "-stand-in";
 
 impl Dist {
-    /// The names that can be typed.
+    /// Returns the known names.
     pub fn known() -> String {
         let laws = NAMED.map(|(name, _)| name);
         let sets = RealSet::ALL.map(RealSet::name);
@@ -105,7 +105,7 @@ impl Dist {
         format!("{}, file:PATH, sosd:PATH", names.join(", "))
     }
 
-    /// A real set that is not in the folder becomes its stand-in; the others stay what they are.
+    /// Replaces a real set that is not in the folder by its stand-in.
     pub(crate) fn in_folder(&self, folder: &Path) -> Dist {
         match self {
             Dist::Real(set) if !set.path(folder).is_file() => Dist::StandIn(*set),
@@ -113,7 +113,7 @@ impl Dist {
         }
     }
 
-    /// Whether it is a set of keys with a number of its own. Requires: `in_folder` gave it.
+    /// Whether the keys are a fixed set. Requires: `in_folder` returned this value.
     pub(crate) fn is_set(&self) -> bool {
         matches!(self, Dist::NaturalEarth | Dist::Real(_) | Dist::File(_) | Dist::Sosd(_))
     }
@@ -155,20 +155,20 @@ impl FromStr for Dist {
     }
 }
 
-/// How a file of keys is written.
+/// The format of a file of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// One key per line.
     Lines,
-    /// Numbers of eight bytes, little-endian.
+    /// Eight-byte numbers, little-endian.
     U64le,
 }
 
 impl FileFormat {
-    /// Every format there is.
+    /// All formats.
     pub const ALL: [FileFormat; 2] = [FileFormat::Lines, FileFormat::U64le];
 
-    /// The name that people write.
+    /// Returns the name in commands.
     pub fn name(self) -> &'static str {
         match self {
             FileFormat::Lines => "lines",

@@ -1,11 +1,11 @@
-//! Files of keys.
+//! Reads files of keys.
 //! ```text
 //! lines     one key each; empty ones are none
 //! u64le     numbers of eight bytes, little-endian
 //! SOSD      count (u64) | numbers of eight bytes (_uint32 in the name: of four), little-endian
 //! ```
-//! Invariant: a malformed file is an error that says what is wrong with it. Keys of numbers have
-//! eight bytes.
+//! Invariant: a malformed file is an error that says what is wrong. Numbers become keys of eight
+//! bytes.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use crate::error::{LabError, Result};
 use crate::keys::dist::FileFormat;
 use crate::keys::key_list::{KeyList, SortedKeys};
 
-/// How the names of SOSD's files with short numbers end.
+/// The end of the names of SOSD's files with four-byte numbers.
 const SOSD_U32: &str = "_uint32";
 const SOSD_HEAD_BYTES: usize = 8;
 
-/// The distinct keys of a file, and how many it has.
+/// Returns the distinct keys of a file, and how many the file has.
 pub(crate) fn read_file(path: &Path, format: FileFormat) -> Result<(SortedKeys, usize)> {
     let wrong = |problem: String| LabError::KeyFile { path: path.to_path_buf(), problem };
     let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -34,7 +34,7 @@ pub(crate) fn read_file(path: &Path, format: FileFormat) -> Result<(SortedKeys, 
     }
 }
 
-/// The distinct keys of a binary file of SOSD, and how many it has.
+/// Returns the distinct keys of a binary file of SOSD, and how many the file has.
 pub(crate) fn read_sosd(path: &Path) -> Result<(SortedKeys, usize)> {
     let wrong = |problem: String| LabError::KeyFile { path: path.to_path_buf(), problem };
     let bytes = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -63,7 +63,7 @@ pub(crate) fn read_sosd(path: &Path) -> Result<(SortedKeys, usize)> {
     Ok(of_numbers(numbers))
 }
 
-/// Requires: a whole number of them.
+/// Requires: a whole number of eight-byte numbers.
 fn numbers_of_8(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
@@ -73,7 +73,7 @@ fn of_numbers(numbers: Vec<u64>) -> (SortedKeys, usize) {
     (SortedKeys::from_integers(numbers), count)
 }
 
-/// The lines of a text that are not empty.
+/// Reads the lines that are not empty.
 fn lines(bytes: &[u8]) -> std::result::Result<(SortedKeys, usize), String> {
     let mut list = KeyList::new();
     for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
@@ -98,7 +98,7 @@ fn lines(bytes: &[u8]) -> std::result::Result<(SortedKeys, usize), String> {
 mod tests {
     use super::*;
 
-    /// A file of that name and content, read as one of SOSD.
+    /// Reads a file with this name and content as a file of SOSD.
     fn sosd(name: &str, content: &[u8]) -> Result<(SortedKeys, usize)> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);

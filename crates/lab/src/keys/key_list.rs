@@ -3,25 +3,26 @@
 //! bytes  a a a b b c c c c
 //! ends         3   5       9        (not kept while every key has eight bytes)
 //! ```
-//! Invariant: `SortedKeys` is strictly ascending: the plain truth that answers are checked against.
+//! Invariant: `SortedKeys` is strictly ascending. It is the ground truth that answers are checked
+//! against.
 
-/// Keys, one after the other, in the order they were pushed.
+/// Keys in the order in which they were pushed.
 #[derive(Clone, Debug, Default)]
 pub struct KeyList {
     bytes: Vec<u8>,
-    /// None: every key so far has eight bytes.
+    /// The end of each key. None: every key so far has eight bytes.
     ends: Option<Vec<usize>>,
 }
 
 const FIXED_BYTES: usize = 8;
 
 impl KeyList {
-    /// No key yet.
+    /// Returns an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a key at the end.
+    /// Appends a key.
     pub fn push(&mut self, key: &[u8]) {
         if self.ends.is_none() && key.len() != FIXED_BYTES {
             self.ends = Some((1..=self.len()).map(|count| count * FIXED_BYTES).collect());
@@ -32,22 +33,22 @@ impl KeyList {
         }
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.ends.as_ref().map_or(self.bytes.len() / FIXED_BYTES, Vec::len)
     }
 
-    /// Whether there is no key.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes of all keys together.
+    /// Returns the bytes of all keys together.
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The bytes of the longest key.
+    /// Returns the length of the longest key; 0 for an empty list.
     pub(crate) fn longest(&self) -> usize {
         match &self.ends {
             None if self.is_empty() => 0,
@@ -56,7 +57,7 @@ impl KeyList {
         }
     }
 
-    /// The key at a place. Requires: `place` is below `len`.
+    /// Returns the key at a place. Requires: `place` is below `len`.
     #[inline]
     pub fn get(&self, place: usize) -> &[u8] {
         match &self.ends {
@@ -68,7 +69,7 @@ impl KeyList {
         }
     }
 
-    /// The keys in order.
+    /// Returns the keys in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
         (0..self.len()).map(|place| self.get(place))
     }
@@ -89,7 +90,7 @@ pub struct SortedKeys {
 }
 
 impl SortedKeys {
-    /// The keys of a list, sorted, each once.
+    /// Sorts the keys of a list and removes duplicates.
     pub fn from_list(list: &KeyList) -> Self {
         let mut places: Vec<u32> = (0..list.len() as u32).collect();
         places.sort_unstable_by(|&a, &b| list.get(a as usize).cmp(list.get(b as usize)));
@@ -97,7 +98,7 @@ impl SortedKeys {
         SortedKeys { list: places.into_iter().map(|place| list.get(place as usize)).collect() }
     }
 
-    /// Numbers as keys of eight bytes, big-endian, so that their order is the keys'.
+    /// Converts numbers to keys of eight bytes, big-endian, which keep the order of the numbers.
     pub fn from_integers(mut numbers: Vec<u64>) -> Self {
         numbers.sort_unstable();
         numbers.dedup();
@@ -105,7 +106,7 @@ impl SortedKeys {
         SortedKeys { list: KeyList { bytes, ends: None } }
     }
 
-    /// Takes the keys at some places into one set, and the others into a second one.
+    /// Splits the keys by place: the second set gets the places for which `to_second` returns true.
     pub fn split(&self, mut to_second: impl FnMut(usize) -> bool) -> (SortedKeys, SortedKeys) {
         let mut sets = (SortedKeys::default(), SortedKeys::default());
         for (place, key) in self.iter().enumerate() {
@@ -115,7 +116,7 @@ impl SortedKeys {
         sets
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -125,28 +126,28 @@ impl SortedKeys {
         self.list.is_empty()
     }
 
-    /// The bytes of all keys together.
+    /// Returns the bytes of all keys together.
     pub fn size_bytes(&self) -> usize {
         self.list.size_bytes()
     }
 
-    /// The bytes of the longest key.
+    /// Returns the length of the longest key; 0 if there is none.
     pub(crate) fn longest(&self) -> usize {
         self.list.longest()
     }
 
-    /// The key at a place. Requires: `place` is below `len`.
+    /// Returns the key at a place. Requires: `place` is below `len`.
     #[inline]
     pub fn get(&self, place: usize) -> &[u8] {
         self.list.get(place)
     }
 
-    /// The keys in order.
+    /// Returns the keys in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
         self.list.iter()
     }
 
-    /// The place of the first key at or after `key`; `len` if there is none.
+    /// Returns the place of the first key at or after `key`; `len` if there is none. O(log n).
     pub fn place_from(&self, key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -160,35 +161,35 @@ impl SortedKeys {
         low
     }
 
-    /// The place of the first key after `key`; `len` if there is none.
+    /// Returns the place of the first key after `key`; `len` if there is none. O(log n).
     pub fn place_after(&self, key: &[u8]) -> usize {
         self.place_from(key) + usize::from(self.holds(key))
     }
 
-    /// The first key at or after `key`.
+    /// Returns the first key at or after `key`.
     pub fn first_from(&self, key: &[u8]) -> Option<&[u8]> {
         let place = self.place_from(key);
         (place < self.len()).then(|| self.get(place))
     }
 
-    /// Whether `key` is one of the keys. Exact.
+    /// Whether `key` is one of the keys; the answer is exact.
     pub fn holds(&self, key: &[u8]) -> bool {
         self.first_from(key) == Some(key)
     }
 
-    /// The first key in `lower..=upper`.
+    /// Returns the first key in `lower..=upper`.
     pub fn first_in(&self, lower: &[u8], upper: &[u8]) -> Option<&[u8]> {
         self.first_from(lower).filter(|key| *key <= upper)
     }
 }
 
-/// The key `distance` further on: its last bytes, eight at most, count as a number and stop at
-/// their largest.
+/// Returns the key `distance` further on. The last bytes, at most eight, count as a number, which
+/// saturates.
 pub fn key_after(key: &[u8], distance: u64) -> Vec<u8> {
     shifted(key, |number, largest| number.saturating_add(distance).min(largest))
 }
 
-/// The key `distance` further back; its last bytes stop at zero.
+/// Returns the key `distance` further back; the number of the last bytes saturates at zero.
 pub fn key_before(key: &[u8], distance: u64) -> Vec<u8> {
     shifted(key, |number, _| number.saturating_sub(distance))
 }

@@ -1,4 +1,4 @@
-//! The keys of a measurement: those that are stored, and where other keys like them come from.
+//! The keys of a measurement: the stored keys, and a source of other keys like them.
 //! ```text
 //! a law (uniform, ...)    draws -> stored            more draws     -> misses
 //! groups (user-time, ...) 7 of 8 -> stored           held out, 1 of 8 -> misses
@@ -19,7 +19,7 @@ use crate::keys::real_sets;
 use crate::keys::rng::Rng;
 use crate::report::KeysReport;
 
-/// Keys to store, and a source of keys like them.
+/// The stored keys, and a source of keys like them.
 #[derive(Clone, Debug)]
 pub struct KeySet {
     stored: SortedKeys,
@@ -32,9 +32,9 @@ pub struct KeySet {
 enum Source {
     Law(Law),
     HeldOut(SortedKeys),
-    /// What is held out of groups, and other groups.
+    /// The held-out keys of groups, and the law of further groups.
     Groups(SortedKeys, GroupLaw),
-    /// Either, the second one with that share.
+    /// One of two sources; the number is the second one's share.
     Either(Box<[Source; 2]>, f64),
 }
 
@@ -70,23 +70,23 @@ impl Source {
     }
 }
 
-/// The number of keys that a law makes by default.
+/// The default number of keys of a law.
 const COUNT_DEFAULT: usize = 1_000_000;
-/// One key in so many of a set is held out.
+/// One key in this many of a set is held out.
 const HELD_OUT_EVERY: usize = 8;
-/// For so many dense ids that are stored, one more is not.
+/// Of dense ids, one is missing for this many stored ones.
 const IDS_PER_MISSING: usize = 10;
 /// Draws per key before a law counts as exhausted.
 const DRAWS_PER_KEY: usize = 100;
 
 impl KeySet {
-    /// The keys of a distribution. `count`: how many to store; of a set, all by default, else a
-    /// random choice of them.
+    /// Returns the keys of a distribution. `count`: how many to store. By default all keys of a set
+    /// are stored, otherwise a random choice.
     pub fn new(dist: &Dist, format: FileFormat, count: Option<usize>, seed: u64) -> Result<Self> {
         Self::with_default(dist, format, count, COUNT_DEFAULT, seed)
     }
 
-    /// As above, with `default` keys from a law if `count` is None.
+    /// Like [`Self::new`], but a law has `default` keys if `count` is None.
     pub(crate) fn with_default(
         dist: &Dist,
         format: FileFormat,
@@ -118,12 +118,12 @@ impl KeySet {
         Ok(KeySet { stored, source, dist, duplicates: 0 })
     }
 
-    /// The keys to store.
+    /// Returns the keys to store.
     pub fn stored(&self) -> &SortedKeys {
         &self.stored
     }
 
-    /// The stored keys, and those that are held out.
+    /// Returns the stored keys and the held-out keys.
     pub(crate) fn with_held_out(self) -> SortedKeys {
         match self.source {
             Source::HeldOut(others) | Source::Groups(others, _) => {
@@ -133,29 +133,29 @@ impl KeySet {
         }
     }
 
-    /// Where they really come from: of a real set that was not fetched, what stands in for it.
+    /// Returns the actual source: the stand-in of a real set that was not downloaded.
     pub fn dist(&self) -> &Dist {
         &self.dist
     }
 
-    /// A key like the stored ones; by chance it may be one of them.
+    /// Draws a key like the stored ones, which may be one of them by chance.
     pub fn draw(&self, rng: &mut Rng) -> Vec<u8> {
         self.source.draw(rng)
     }
 
-    /// As `draw`, but of keys that come in groups one of a group that is drawn anew.
+    /// Like `draw`, but if keys come in groups, draws a key of a new group.
     pub(crate) fn draw_stranger(&self, rng: &mut Rng) -> Vec<u8> {
         self.source.draw_stranger(rng)
     }
 
-    /// The same source, with other keys stored.
+    /// Replaces the stored keys and keeps the source.
     pub(crate) fn with_stored(self, stored: SortedKeys) -> Self {
         KeySet { stored, ..self }
     }
 
-    /// Joins both sets; of the other one only these keys. Draws come from each in proportion to its
-    /// keys.
-    /// Requires: these are not stored yet.
+    /// Joins two sets. Of the other set, only the keys `fresh` are stored. Draws come from both
+    /// sources in proportion to their stored keys.
+    /// Requires: the keys `fresh` are not stored yet.
     pub(crate) fn joined(self, other: KeySet, fresh: &SortedKeys) -> Self {
         let all: KeyList = self.stored.iter().chain(fresh.iter()).collect();
         let stored = SortedKeys::from_list(&all);
@@ -164,7 +164,7 @@ impl KeySet {
         KeySet { stored, source, ..self }
     }
 
-    /// How long the stored keys are, and how alike.
+    /// Returns the lengths and shared prefixes of the stored keys.
     pub fn shape(&self) -> KeysReport {
         let neighbours = self.stored.iter().zip(self.stored.iter().skip(1));
         let shared = neighbours.map(|(a, b)| a.iter().zip(b).take_while(|(a, b)| a == b).count());
@@ -178,14 +178,13 @@ impl KeySet {
     }
 }
 
-/// Keys that are a set already, and how many they are.
+/// Returns the keys with their number.
 fn counted(keys: SortedKeys) -> (SortedKeys, usize) {
     let count = keys.len();
     (keys, count)
 }
 
-/// Holds every eighth key of a set out. `read`: how many keys there were before each was taken
-/// once.
+/// Holds out every eighth key of a set. `read`: the number of keys before duplicates were removed.
 fn of_set(
     whole: SortedKeys,
     read: usize,
@@ -210,7 +209,7 @@ fn of_set(
     Ok(KeySet { stored, source: Source::HeldOut(held_out), dist, duplicates })
 }
 
-/// `count` distinct draws.
+/// Returns `count` distinct draws.
 fn drawn(law: &Law, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
     match law {
         Law::Numbers(law) => drawn_numbers(law, count, rng),
@@ -237,7 +236,7 @@ fn drawn_numbers(law: &NumberLaw, count: usize, rng: &mut Rng) -> Result<SortedK
     Ok(SortedKeys::from_integers(numbers))
 }
 
-/// Draws as many strings as are missing, until none is.
+/// Draws as many strings as are missing, until none is missing.
 fn drawn_strings(law: &StringLaw, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
     drop(room_for(count)?);
     let (mut keys, mut key, mut draws) = (SortedKeys::default(), Vec::new(), 0);
@@ -257,7 +256,7 @@ fn drawn_strings(law: &StringLaw, count: usize, rng: &mut Rng) -> Result<SortedK
     Ok(keys)
 }
 
-/// Groups until there are enough keys, then one key in eight held out; `count` are stored.
+/// Draws groups until there are enough keys, and holds out one key in eight; `count` are stored.
 fn of_groups(law: GroupLaw, count: usize, rng: &mut Rng) -> Result<(SortedKeys, Source)> {
     let others = HELD_OUT_EVERY - 1;
     let wanted = count.saturating_add((count / others).max(1));
@@ -280,10 +279,10 @@ fn of_groups(law: GroupLaw, count: usize, rng: &mut Rng) -> Result<(SortedKeys, 
     Ok((stored, Source::Groups(held_out, law)))
 }
 
-/// An empty list with memory for `count` numbers.
+/// Returns an empty list with memory for `count` numbers.
 fn room_for(count: usize) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
-    // Keys are counted in 32 bits; of those that could be counted, memory may hold fewer.
+    // Keys are counted in 32 bits, and memory may not suffice even for fewer.
     let reserved = count <= u32::MAX as usize && numbers.try_reserve_exact(count).is_ok();
     reserved.then_some(numbers).ok_or_else(|| too_many(count))
 }
@@ -296,7 +295,7 @@ fn exhausted(count: usize) -> LabError {
     LabError::Plan(format!("the distribution has not {count} distinct keys"))
 }
 
-/// The numbers from 0 on without some at random, which are held out; `count` are stored.
+/// Stores `count` of the numbers from 0 on. The others, at random places, are held out.
 fn dense_ids(count: usize, rng: &mut Rng) -> Result<(SortedKeys, Source)> {
     let missing = (count / IDS_PER_MISSING).max(1);
     let ids = count.saturating_add(missing);
@@ -307,7 +306,8 @@ fn dense_ids(count: usize, rng: &mut Rng) -> Result<(SortedKeys, Source)> {
     Ok((stored, Source::HeldOut(held_out)))
 }
 
-/// A random choice of `count` keys, behind the others. Requires: there are as many.
+/// Splits off a random choice of `count` keys, the second set returned. Requires: there are as
+/// many.
 pub(crate) fn split_at_random(
     keys: &SortedKeys,
     count: usize,

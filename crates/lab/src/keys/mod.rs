@@ -1,4 +1,4 @@
-//! Keys: where they come from, in which order they are, and the values that belong to them.
+//! Keys: their sources, their order, and their values.
 //! ```text
 //! dist ──> laws, files, real sets ──> key list ──> keyset: stored keys, and others like them
 //! ```

@@ -3,7 +3,7 @@
 //! magic | count | origin of the grid | step of the grid | differences of Morton codes (varints)
 //!                                             grid point -> longitude, latitude in 32 bits -> key
 //! ```
-//! Invariant: decoding never panics; the file is compiled in, so that the demo runs from anywhere.
+//! Invariant: decoding never panics. The file is compiled in, so the demo runs from anywhere.
 
 use trommel_filters::{Corrupt, Reader};
 
@@ -12,19 +12,19 @@ use crate::keys::key_list::SortedKeys;
 static SHIPPED: &[u8] = include_bytes!("../../../../data/natural-earth-10m.keys");
 const MAGIC: &[u8; 8] = b"TROMKEY1";
 
-/// The shipped keys.
+/// Returns the shipped keys.
 pub fn natural_earth() -> SortedKeys {
     decode(SHIPPED).expect("the bytes are part of the program, and a test decodes them")
 }
 
-/// A grid of whole numbers laid over the map, in 2^-64 of the whole extent.
+/// A grid of whole numbers over the map, in units of 2^-64 of the whole extent.
 struct Grid {
     origin: u64,
     step: u64,
 }
 
 impl Grid {
-    /// The coordinate of a grid line in 32 bits; what lies beyond the end is the end.
+    /// Returns the 32-bit coordinate of a grid line; lines beyond the end are clamped to it.
     fn scaled(&self, line: u64) -> u32 {
         let place = u128::from(self.origin) + u128::from(self.step) * u128::from(line);
         u32::try_from(place >> 32).unwrap_or(u32::MAX)
@@ -53,7 +53,7 @@ fn decode(bytes: &[u8]) -> Result<SortedKeys, Corrupt> {
     Ok(SortedKeys::from_integers(keys))
 }
 
-/// The Morton code of a point: longitude in the even bits, latitude in the odd bits.
+/// Returns the Morton code of a point: longitude in the even bits, latitude in the odd bits.
 pub fn morton(longitude: u32, latitude: u32) -> u64 {
     spread(longitude) | spread(latitude) << 1
 }
@@ -67,14 +67,14 @@ const HALVING: [(u32, u64); 5] = [
 ];
 const EVEN_BITS: u64 = 0x5555_5555_5555_5555;
 
-/// A number's bits, with a zero after each.
+/// Inserts a zero after each bit of a number.
 fn spread(number: u32) -> u64 {
     let masks = [EVEN_BITS, HALVING[0].1, HALVING[1].1, HALVING[2].1, HALVING[3].1];
     let moves = HALVING.iter().rev().zip(masks.iter().rev());
     moves.fold(u64::from(number), |bits, ((shift, _), mask)| (bits | bits << shift) & mask)
 }
 
-/// The even bits of a code, moved together: undoes `spread`.
+/// Compacts the even bits of a code, the inverse of `spread`.
 fn every_other_bit(code: u64) -> u64 {
     HALVING.iter().fold(code & EVEN_BITS, |bits, (shift, mask)| (bits | bits >> shift) & mask)
 }

@@ -1,22 +1,22 @@
-//! Where the first part of a composite key ends.
+//! The first part of a composite key.
 //! ```text
 //! user-time        user12345678|time00000042       sensors   time (8 bytes)|sensor
 //! json-composite   {"tenant":"x",|"type":...       flights   JFKLAX|01172032
 //! hosts            com.example.www/|path           emails    com.example@|name
 //! urls             https://www.example.com/|path
 //! ```
-//! Invariant: a first part is a prefix of its key, and no first part is a prefix of another one.
+//! Invariant: a first part is a prefix of its key, and no first part is a prefix of another.
 
 use crate::keys::dist::Dist;
 use crate::keys::laws::users::USER_BYTES;
 use crate::keys::real_sets::RealSet;
 
-/// How the first part of a set's keys is told from what follows.
+/// The rule that separates the first part of a key from the rest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FirstPart {
-    /// So many bytes.
+    /// The first part has this many bytes.
     Bytes(usize),
-    /// Up to and including the first such byte, behind so many bytes.
+    /// It ends with the first such byte at or after this offset.
     Through(u8, usize),
 }
 
@@ -37,17 +37,17 @@ const COMPOSITE: [(Dist, FirstPart); 9] = [
 ];
 
 impl FirstPart {
-    /// None: keys of that name have one part alone.
+    /// Returns the rule of a distribution. None: its keys have only one part.
     pub(crate) fn of(dist: &Dist) -> Option<FirstPart> {
         COMPOSITE.into_iter().find(|(composite, _)| composite == dist).map(|(_, part)| part)
     }
 
-    /// The names of the sets whose keys have several parts.
+    /// Returns the names of the distributions whose keys have several parts.
     pub(crate) fn known() -> String {
         COMPOSITE.map(|(dist, _)| dist.to_string()).join(", ")
     }
 
-    /// The first part of a key. None: it has no other part.
+    /// Returns the first part of a key. None: the key has no other part.
     pub(crate) fn of_key(self, key: &[u8]) -> Option<&[u8]> {
         let end = match self {
             FirstPart::Bytes(bytes) => bytes,

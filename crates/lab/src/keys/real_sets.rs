@@ -1,5 +1,5 @@
-//! Real sets of keys, which `scripts/fetch-keys.py` fetches into a folder, and their stand-ins for
-//! machines without network.
+//! Real sets of keys, which `scripts/fetch-keys.py` downloads into a folder. Machines without a
+//! network use their stand-ins.
 //! ```text
 //! file                 what it has                             stand-in (laws/), alike in
 //! osm.u64le            vertices of time zones, OpenStreetMap   borders: gaps of all magnitudes
@@ -24,28 +24,28 @@ pub enum RealSet {
     Osm,
     /// Vertices of coast lines, as Morton codes.
     Coast,
-    /// First addresses of networks that are in one city.
+    /// First addresses of networks by city (IPv4).
     Ipv4,
-    /// Both ends of networks that are in one country.
+    /// Both ends of networks by country (IPv4).
     Ipv4Ranges,
-    /// Upper halves of the first addresses of such networks (IPv6).
+    /// Upper halves of the first addresses of networks by country (IPv6).
     Ipv6,
     /// Words of many languages.
     Words,
-    /// Words of English.
+    /// English words.
     English,
-    /// Names of the packages of Debian.
+    /// Names of Debian packages.
     Packages,
     /// Departures: origin, destination, month, day, hour, minute.
     Flights,
 }
 
-/// The folder of fetched keys, if the environment does not name another one.
+/// The folder of downloaded keys, unless the environment names another one.
 const FOLDER: &str = "data/fetched";
 const FOLDER_VARIABLE: &str = "TROMMEL_KEYS";
 
 impl RealSet {
-    /// Every set there is.
+    /// All real sets.
     pub const ALL: [RealSet; 9] = [
         RealSet::Osm,
         RealSet::Coast,
@@ -58,7 +58,7 @@ impl RealSet {
         RealSet::Flights,
     ];
 
-    /// The name that people write.
+    /// Returns the name in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             RealSet::Osm => "osm",
@@ -77,7 +77,7 @@ impl RealSet {
         Self::ALL.into_iter().find(|set| set.name() == name)
     }
 
-    /// How its file is written.
+    /// Returns the format of its file.
     pub(crate) fn format(self) -> FileFormat {
         match self {
             RealSet::Osm | RealSet::Coast => FileFormat::U64le,
@@ -87,7 +87,7 @@ impl RealSet {
         }
     }
 
-    /// Its file in a folder, there or not.
+    /// Returns the path of its file in a folder, whether or not the file exists.
     pub(crate) fn path(self, folder: &Path) -> PathBuf {
         let ending = match self.format() {
             FileFormat::U64le => "u64le",
@@ -97,7 +97,7 @@ impl RealSet {
     }
 }
 
-/// Where fetched keys are.
+/// Returns the folder of downloaded keys.
 pub(crate) fn folder() -> PathBuf {
     std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from)
 }

@@ -1,8 +1,9 @@
-//! A small generator of our own: a seed gives the same draws on every machine, for ever.
+//! A small random generator of this crate: a seed gives the same draws on every machine, for ever.
 //! ```text
 //! seed --splitmix64--> four words --xoshiro256++--> draws
 //! ```
-//! Invariant: the sequence of a seed never changes; measurements that name a seed can be repeated.
+//! Invariant: the sequence of a seed never changes, so measurements that name a seed are
+//! repeatable.
 
 /// Draws pseudo-random numbers (xoshiro256++).
 #[derive(Clone, Debug)]
@@ -19,20 +20,22 @@ pub(crate) fn scramble(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The key of a place in a list of keys: distinct places have distinct keys, in no order.
+/// Returns the key of a place in a list of keys. Distinct places have distinct keys in random
+/// order.
 pub(crate) fn scattered_key(seed: u64, place: u64) -> [u8; 8] {
     scramble(place.wrapping_add(scramble(seed))).to_be_bytes()
 }
 
 impl Rng {
-    /// The generator of a seed.
+    /// Returns the generator of a seed.
     pub fn new(seed: u64) -> Self {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let word = |place: u64| scramble(seed.wrapping_add(place.wrapping_mul(STEP)));
         Rng { words: [word(0), word(1), word(2), word(3)] }
     }
 
-    /// One of several, each as often as its weight says. None: all weights are 0, or rounding.
+    /// Draws one of several values in proportion to their weights. None: all weights are 0, or
+    /// rounding left nothing.
     pub(crate) fn weighted<T: Copy>(&mut self, weights: &[(T, f64)]) -> Option<T> {
         let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut left = self.unit() * total;
@@ -43,7 +46,7 @@ impl Rng {
         drawn.map(|(one, _)| *one)
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.words;
         let drawn = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);
@@ -57,30 +60,31 @@ impl Rng {
         drawn
     }
 
-    /// A number below `bound`, by multiplication; its bias is below 2^-32 for bounds below 2^32.
+    /// Returns a number below `bound`, by multiplication. Its bias is below 2^-32 for bounds below
+    /// 2^32.
     /// Requires: `bound` > 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "no number is below 0");
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A place in a list of `len` things. Requires: `len` > 0.
+    /// Returns a place in a list of `len` things. Requires: `len` > 0.
     pub fn place(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// A number in [0, 1).
+    /// Returns a number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A draw from the standard normal distribution (Box and Muller).
+    /// Draws from the standard normal distribution (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// Puts a list into random order.
+    /// Shuffles a list.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for end in (1..list.len()).rev() {
             list.swap(end, self.place(end + 1));
@@ -88,7 +92,7 @@ impl Rng {
     }
 }
 
-/// The places of `count` things, in random order.
+/// Returns the places of `count` things in random order.
 pub(crate) fn random_order(count: usize, seed: u64) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     Rng::new(scramble(seed)).shuffle(&mut order);

@@ -1,11 +1,11 @@
-//! Which stored keys gets are about: all alike, or some far more often than others.
+//! The skew of gets: all stored keys are equally popular, or some are far more popular than others.
 //! ```text
 //! none             every key as often as any other
 //! zipf:S           the n-th key from a third of the keys on has a share of n^-S: hot keys
 //!                  are neighbours, as tables are hot
 //! scattered-zipf:S the same shares, hot keys anywhere
 //! ```
-//! Invariant: the same draws for the same seed.
+//! Invariant: a seed always gives the same draws.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,16 +13,16 @@ use std::str::FromStr;
 use crate::error::LabError;
 use crate::keys::rng::{Rng, scramble};
 
-/// How gets are spread over the keys.
+/// How gets are distributed over the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Skew {
-    /// Evenly.
+    /// Uniformly.
     #[default]
     None,
-    /// Zipf's law of this exponent, in the order of keys. The hottest is not at their end, where
-    /// few runs have tables.
+    /// By Zipf's law with this exponent, in key order. The hottest key is not at the end of the
+    /// order, where few runs have tables.
     Zipf(f64),
-    /// Zipf's law of this exponent, hot keys scattered over all.
+    /// By Zipf's law with this exponent, with hot keys scattered.
     ScatteredZipf(f64),
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Requires: a key at least.
+    /// Requires: at least one key.
     pub(crate) fn new(skew: Skew, len: usize) -> Self {
         let exponent = match skew {
             Skew::None => 0.0,
@@ -84,13 +84,13 @@ impl Places {
     }
 }
 
-/// Zipf's law by rejection from its integral (Hörmann and Derflinger, 1996): no table, a draw or
-/// two for each number.
+/// Zipf's law by rejection-inversion (Hörmann and Derflinger, 1996). It needs no table, and one or
+/// two draws per number.
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     exponent: f64,
     count: f64,
-    /// The integral up to the last number, and what is left of it below the first.
+    /// The integral up to the last number, and its start below the first number.
     end: f64,
     start: f64,
 }
@@ -103,7 +103,7 @@ impl Zipf {
         zipf
     }
 
-    /// Draws go up to this number from now on.
+    /// Changes the largest number of further draws.
     pub(crate) fn set_count(&mut self, count: u64) {
         if self.count != count as f64 {
             self.count = count as f64;
@@ -111,7 +111,7 @@ impl Zipf {
         }
     }
 
-    /// The integral of x^-S from 1.
+    /// Returns the integral of x^-S from 1 to `x`.
     fn integral(&self, x: f64) -> f64 {
         let left = 1.0 - self.exponent;
         if left.abs() < 1e-9 { x.ln() } else { (x.powf(left) - 1.0) / left }
@@ -122,12 +122,13 @@ impl Zipf {
         if left.abs() < 1e-9 { area.exp() } else { (1.0 + area * left).max(0.0).powf(1.0 / left) }
     }
 
-    /// From 1 to the count.
+    /// Draws a number from 1 to the count.
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
             let area = self.end + rng.unit() * (self.start - self.end);
             let number = self.integral_inverse(area).round().clamp(1.0, self.count);
-            // Of the hat's strip around the number, the part as wide as its share.
+            // Accepts the part of the strip around the number that is as wide as the number's
+            // share.
             if area >= self.integral(number + 0.5) - number.powf(-self.exponent) {
                 return number as u64;
             }

@@ -1,14 +1,14 @@
-//! Keys far from each other, in the order of their numbers, and told by them.
+//! Keys that are far apart, in the order of their numbers.
 
-/// Between two keys. A hundred thousand fit.
+/// The distance of two keys. A hundred thousand keys fit.
 const STEP: u64 = 0x0000_8967_89ab_cdef;
 
-/// The key of a number.
+/// Returns the key of a number.
 pub(crate) fn spread_key(number: usize) -> [u8; 8] {
     (number as u64).wrapping_mul(STEP).to_be_bytes()
 }
 
-/// The number of a key. None: it is no key of a number.
+/// Returns the number of a key. None: it is not the key of a number.
 pub(crate) fn number_of_spread(key: &[u8]) -> Option<usize> {
     let place = u64::from_be_bytes(key.try_into().ok()?);
     place.is_multiple_of(STEP).then_some((place / STEP) as usize)

@@ -1,27 +1,27 @@
-//! Reads entries from text, as a stream: lines, tab-separated or comma-separated columns.
+//! Reads entries from a stream of text: lines, tab-separated or comma-separated columns.
 //! ```text
 //! lines   key                       one line, one entry
 //! tsv     a <tab> key <tab> value   one line, one entry
 //! csv     a,"key ""b""",value       a quoted field may go on in the next line
 //! ```
-//! Invariant: memory holds one entry. Every error names the line where its entry begins.
+//! Invariant: memory holds one entry. Every error names the line at which its entry begins.
 
 use std::io::BufRead;
 
 use trommel::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-/// How a text of entries is written.
+/// The format of a text with entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
     /// One key per line.
     Lines,
-    /// Columns with tabs between them.
+    /// Tab-separated columns.
     Tsv,
-    /// Columns with commas between them; fields may be quoted (RFC 4180).
+    /// Comma-separated columns; fields may be quoted (RFC 4180).
     Csv,
 }
 
-/// Bytes from pairs of hexadecimal digits. None: the text is something else.
+/// Decodes pairs of hexadecimal digits. None: the text is something else.
 pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let (pairs, rest) = text.as_chunks::<2>();
@@ -31,21 +31,21 @@ pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
-/// Two hexadecimal digits for each byte.
+/// Returns two hexadecimal digits for each byte.
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How to find keys and values in a text. Columns count from 0.
+/// Where keys and values are in a text. Columns count from 0.
 #[derive(Clone, Copy, Debug)]
 pub struct TextLayout {
-    /// How it is written.
+    /// The format.
     pub format: TextFormat,
     /// The column of the keys.
     pub key_column: usize,
     /// The column of the values; without one, values are empty.
     pub value_column: Option<usize>,
-    /// Keys and values are written in hexadecimal.
+    /// Whether keys and values are hexadecimal.
     pub hex: bool,
 }
 
@@ -58,24 +58,24 @@ pub struct TextRecord {
     pub value: Vec<u8>,
 }
 
-/// What is wrong, and in which line.
+/// An error in a text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadText {
-    /// Where the entry begins, counted from 1.
+    /// The line at which the entry begins, counted from 1.
     pub line: u64,
     /// What is wrong.
     pub problem: String,
 }
 
-/// The entries of a text, one after the other.
+/// Reads the entries of a text one by one.
 pub struct TextRecords<R> {
     input: R,
     layout: TextLayout,
     line: u64,
-    /// Where the entry that was read last begins.
+    /// The line at which the last entry begins.
     entry_line: u64,
     text: Vec<u8>,
-    /// How the line that was read last ended.
+    /// The end of the last line: a line feed, with or without a carriage return, or nothing.
     line_end: &'static [u8],
     bytes_read: u64,
     empty_lines: u64,
@@ -99,28 +99,28 @@ impl<R: BufRead> TextRecords<R> {
         }
     }
 
-    /// How many bytes were read so far.
+    /// Returns the bytes read so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read
     }
 
-    /// How many empty lines were passed over so far.
+    /// Returns how many empty lines were skipped so far.
     pub fn empty_lines(&self) -> u64 {
         self.empty_lines
     }
 
-    /// The line where the last entry begins, counted from 1.
+    /// Returns the line at which the last entry begins, counted from 1.
     pub fn entry_line(&self) -> u64 {
         self.entry_line
     }
 
-    /// Passes over a line, if there is one.
+    /// Skips a line, if there is one.
     pub fn skip_line(&mut self) -> Result<(), BadText> {
         self.text.clear();
         self.add_line(self.line + 1).map(|_| ())
     }
 
-    /// The next entry. None: the text has ended.
+    /// Returns the next entry. None: the text has ended.
     pub fn next_record(&mut self) -> Result<Option<TextRecord>, BadText> {
         loop {
             self.text.clear();
@@ -139,7 +139,7 @@ impl<R: BufRead> TextRecords<R> {
         }
     }
 
-    /// Adds the next line to the text, without its end. False: there is none.
+    /// Appends the next line to the text, without its end. False: the text has ended.
     fn add_line(&mut self, first_line: u64) -> Result<bool, BadText> {
         let bad = |problem: String| BadText { line: first_line, problem };
         let most = self.line_bytes_max();
@@ -172,7 +172,7 @@ impl<R: BufRead> TextRecords<R> {
         }
     }
 
-    /// While a quote is open, the next line belongs to the same entry.
+    /// Appends further lines while a quote is open, since they belong to the same entry.
     fn add_quoted_lines(&mut self, first_line: u64) -> Result<(), BadText> {
         if self.layout.format != TextFormat::Csv {
             return Ok(());
@@ -226,7 +226,7 @@ fn count_quotes(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte == b'"').count()
 }
 
-/// The fields of one entry. Quotes in it are closed.
+/// Splits an entry into fields. Requires: its quotes are closed.
 fn csv_fields(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -248,7 +248,7 @@ fn csv_fields(text: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     }
 }
 
-/// A field behind its opening quote, and what follows its closing quote.
+/// Returns a field whose opening quote was read, and the text behind its closing quote.
 fn quoted_field(text: &[u8]) -> Result<(Vec<u8>, &[u8]), String> {
     let mut field = Vec::new();
     let mut rest = text;

@@ -1,14 +1,13 @@
-//! The value that belongs to a key.
+//! The value of a key.
 //! ```text
 //! key -> a seed -> random bytes, half a value long, then the same again
 //! ```
-//! Invariant: the value follows from the key and the length alone, so an answer is checked without
-//! a copy.
+//! Invariant: a value follows from its key and length alone, so answers are checked without a copy.
 
 use crate::keys::rng::scramble;
 
-/// Fills in the value that belongs to a key. The first half is random, the second half repeats it.
-/// So a block compresses to about half, as much real data does.
+/// Fills in the value of a key. The first half is random, and the second half repeats it. So a
+/// block compresses to about half, like much real data.
 pub(crate) fn fill_value(value: &mut Vec<u8>, key: &[u8], value_bytes: usize) {
     value.clear();
     let seed =

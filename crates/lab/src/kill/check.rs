@@ -17,13 +17,13 @@ use super::session::SessionLog;
 use super::spaces::{Spaces, space_of};
 use crate::keys::rng::Rng;
 
-/// The store as the killed process has left it.
+/// The folder of the store as the killed process left it.
 pub(super) const BEFORE: &str = "before";
-/// Keys that are asked for by themselves.
+/// Keys that are read by single gets.
 const GETS: usize = 100;
 
-/// Opens the store, compares it with what was written, and closes it. Returns how many
-/// unacknowledged writes are there.
+/// Opens the store, compares it with the model, and closes it. Returns how many unacknowledged
+/// writes are there.
 pub(super) fn check_store(
     folder: &Path,
     lanes: &mut LaneModels,
@@ -44,7 +44,7 @@ pub(super) fn check_store(
     Ok(there)
 }
 
-/// Keeps the store's files as they are now.
+/// Copies the store's files as they are now.
 pub(super) fn keep_copy(folder: &Path) -> std::io::Result<()> {
     let (store, before) = (folder.join(STORE), folder.join(BEFORE));
     if before.exists() {
@@ -61,7 +61,7 @@ pub(super) fn keep_copy(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// All that a store holds, read in several ways.
+/// Returns the whole contents of a store, read in several ways.
 fn contents(spaces: &Spaces, rng: &mut Rng) -> Result<Vec<Slots>, String> {
     let failed = |what: &str| {
         let what = what.to_string();
@@ -98,8 +98,8 @@ fn contents(spaces: &Spaces, rng: &mut Rng) -> Result<Vec<Slots>, String> {
     if damage.is_empty() { Ok(found) } else { Err(format!("verify: {}", damage.join("; "))) }
 }
 
-/// Looks at the checkpoints of a session, and removes them. `before`: writes of each lane before
-/// the session. Returns how many are whole, and how many were refused.
+/// Checks the checkpoints of a session, and removes them. `before`: the writes of each lane before
+/// the session. Returns how many are whole, and how many are incomplete.
 pub(super) fn check_copies(
     folder: &Path,
     lanes: &LaneModels,
@@ -121,7 +121,7 @@ pub(super) fn check_copies(
                 let at = |done: &[u32; LANES], more: usize| {
                     std::array::from_fn(|lane| before[lane] + done[lane] as usize + more)
                 };
-                // One more write may have landed that was not reported yet.
+                // One more write may be there that was not reported yet.
                 lanes.find(&found, &at(&copy.least, 0), &at(&most, 1)).map_err(told)?;
                 whole += 1;
             }

@@ -1,11 +1,11 @@
-//! The victim process: it opens the store, writes from several threads while a keeper does all
-//! else, closes, and begins again, until it is killed.
+//! The victim process. It opens the store, writes from several threads while a keeper does
+//! everything else, closes the store, and begins again, until it is killed.
 //! ```text
 //! open -> writer, writer, ...  (each its lane; reads back)  -> close or drop -> open again -> ...
 //!         keeper: flush, merge all, checkpoint, scan, verify                    other options
 //! ```
-//! Invariant: a write is reported when it is acknowledged, and the lane's next one begins after
-//! that. Neighbouring slots are in different key spaces: most batches are over all of them. Any
+//! Invariant: a write is reported when it is acknowledged, and the lane's next write begins after
+//! that. Neighbouring slots are in different key spaces, so most batches cover all key spaces. Any
 //! error ends the process: a victim that was not killed has failed.
 
 use std::collections::BTreeMap;
@@ -26,24 +26,24 @@ use super::wire::{Activity, Message, Teller, nobody_listens};
 use crate::keys::rng::{Rng, scramble};
 use crate::stress::setup::{compression, policy};
 
-/// The store, in the folder of the test.
+/// The folder of the store, in the folder of the test.
 pub(super) const STORE: &str = "store";
-/// Checkpoints of one session: `copy-0`, `copy-1`, ...
+/// The folders of a session's checkpoints: `copy-0`, `copy-1`, ...
 pub(super) const COPY: &str = "copy-";
 
-/// A way to promise more than is true, which shows that the test can fail.
+/// A deliberate fault, which shows that the test can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Several writes at once are reported as acknowledged before they are written.
+    /// Several writes are reported as acknowledged before any of them is made.
     EarlyAck,
     /// A batch is written change by change.
     SplitBatch,
-    /// Now and then a write is reported and not written.
+    /// Some writes are reported but not made.
     LostWrite,
 }
 
 impl Lie {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Lie::EarlyAck => "early-ack",
@@ -52,13 +52,13 @@ impl Lie {
         }
     }
 
-    /// The lie of a name. None: there is none.
+    /// Returns the lie with this name. None: there is no such lie.
     pub fn named(name: &str) -> Option<Self> {
         [Lie::EarlyAck, Lie::SplitBatch, Lie::LostWrite].into_iter().find(|lie| lie.name() == name)
     }
 }
 
-/// What the process is to do.
+/// The plan of one victim process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VictimPlan {
     /// The folder of the test.
@@ -67,20 +67,20 @@ pub struct VictimPlan {
     pub seed: u64,
     /// Which process of the test this is; the first is 1.
     pub session: u32,
-    /// For tests of the kill test itself: a lie that it must find.
+    /// A lie that the test must find, for tests of the kill test itself.
     pub lie: Option<Lie>,
 }
 
-/// Writes that a liar tells at once, before the first of them is written.
+/// Writes that a liar reports at once, before it makes the first of them.
 const EARLY: u32 = 16;
-/// Every so many writes are loaded past the log, if they delete nothing.
+/// One write in this many is ingested instead of logged, if it deletes nothing.
 const INGEST_EVERY: u32 = 23;
-/// After every so many writes of a lane it is noted up to where they are visible.
+/// The writes of a lane between two marks of how far they are visible.
 const MARK_EVERY: u32 = 8;
-/// A liar loses every so many writes.
+/// A liar loses one write in this many.
 const LOST_EVERY: u32 = 50;
 
-/// Runs the victim process, which reports to `pipe` what it does. Returns only with an error.
+/// Runs the victim process, which reports its progress to `pipe`. Returns only with an error.
 ///
 /// # Errors
 /// The store's error, a wrong answer of it, or a closed pipe.
@@ -101,14 +101,15 @@ pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::error::Result<()> {
 struct Victim<'p> {
     plan: &'p VictimPlan,
     teller: Arc<Teller>,
-    /// The number of each lane's next write.
+    /// The number of the next write of each lane.
     next: [AtomicU32; LANES],
     copies: AtomicU32,
-    /// A lane, how many of its writes were made, and the newest number that was visible then.
+    /// A lane, how many of its writes were made, and the newest sequence number visible at that
+    /// time.
     marks: Mutex<Vec<(u8, u32, u64)>>,
 }
 
-/// The options of an opening: small buffers, so that flushes and merges are many.
+/// Draws the options of an opening: buffers are small, so that flushes and merges are frequent.
 pub(crate) fn options(rng: &mut Rng) -> Options {
     let interval = SyncPolicy::Interval(Duration::from_millis(5));
     Options::new()
@@ -159,7 +160,7 @@ impl Victim<'_> {
         })
     }
 
-    /// So many writers, each so many writes, and the keeper beside them.
+    /// Runs `writers` writers that make `writes` writes each, with the keeper beside them.
     fn write_all(
         &self,
         spaces: &Spaces,
@@ -232,7 +233,7 @@ impl Victim<'_> {
         let space = space_of(changes[0].slot);
         let loads = |change: &Change| change.value != 0 && space_of(change.slot) == space;
         if number.is_multiple_of(INGEST_EVERY) && changes.iter().all(loads) {
-            // The last change of a slot counts.
+            // The last change of a slot wins.
             let entries: BTreeMap<_, _> =
                 changes.iter().map(|change| (key_of(lane, change.slot), change.value)).collect();
             let entries = entries.into_iter().map(|(key, value)| (key, bytes_of(value)));
@@ -258,7 +259,7 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Does everything but writing, while there are writers.
+    /// Does everything except writing, as long as there are writers.
     fn keep(&self, spaces: &Spaces, seed: u64, at_work: &AtomicUsize) -> crate::error::Result<()> {
         let (mut rng, db) = (Rng::new(seed), &spaces.db);
         while at_work.load(Ordering::SeqCst) > 0 {
@@ -266,7 +267,7 @@ impl Victim<'_> {
             match rng.below(16) {
                 0..3 => db.flush()?,
                 3 => spaces.all()[rng.place(SPACES)].compact()?,
-                // A liar makes none: the files after its kill must give it away.
+                // A liar makes no checkpoints: the files after the kill must reveal the lie.
                 4..7 if self.plan.lie.is_none() => self.checkpoint(spaces)?,
                 7 => db.sync()?,
                 8 => verify(db)?,
@@ -278,7 +279,7 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Tells how far writes are durable that no log has.
+    /// Reports how many writes are durable without a log.
     fn tell_durable(&self, spaces: &Spaces) -> crate::error::Result<()> {
         let Some(through) = spaces.all()[UNLOGGED].stats()?.durable_through else { return Ok(()) };
         let mut marks = lock(&self.marks);
@@ -308,8 +309,8 @@ fn wrong(what: String) -> crate::error::LabError {
     crate::error::LabError::Victim(what)
 }
 
-/// Keys are deleted in every possible way: one by one, as a range of one key, and by an expiry in
-/// the past. Others expire in a far future.
+/// Returns a batch. Keys are deleted in every possible way: one by one, as a range of one key, and
+/// by an expiry in the past. Other keys expire in the far future.
 fn batch_of(spaces: &Spaces, lane: usize, changes: &[Change]) -> Batch {
     let (passed, never) = (Expiry::at_milliseconds(1), Expiry::at_milliseconds(u64::MAX));
     let mut batch = Batch::new();
@@ -326,7 +327,7 @@ fn batch_of(spaces: &Spaces, lane: usize, changes: &[Change]) -> Batch {
     batch
 }
 
-/// The last change of a batch is what its key has now: no other writer has the key.
+/// Checks that the last change of a batch is visible: no other writer writes its key.
 fn read_back(spaces: &Spaces, lane: usize, changes: &[Change]) -> crate::error::Result<()> {
     let Some(last) = changes.last() else { return Ok(()) };
     match spaces.has(lane, last.slot, last.value)? {
@@ -343,7 +344,7 @@ fn verify(db: &Db) -> crate::error::Result<()> {
     if damage.is_empty() { Ok(()) } else { Err(wrong(format!("verify: {}", damage.join("; ")))) }
 }
 
-/// A snapshot gives the same keys in both directions.
+/// Checks that scans of a snapshot in both directions give the same keys.
 fn both_ways(spaces: &Spaces) -> crate::error::Result<()> {
     let snapshot = spaces.db.snapshot();
     for space in spaces.all() {
@@ -359,7 +360,7 @@ fn both_ways(spaces: &Spaces) -> crate::error::Result<()> {
     Ok(())
 }
 
-/// The folder of a checkpoint of the present session.
+/// Returns the folder of a checkpoint of the current session.
 pub(super) fn copy_folder(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{COPY}{number}"))
 }

@@ -1,31 +1,31 @@
-//! The writes of a kill test: each operation follows from its name alone.
+//! The writes of a kill test. Each operation follows from its name alone.
 //! ```text
 //! seed, session, lane, number -> a put, a deletion, or a batch      the killer derives it, too
 //! keys      0017:3       slot 17 of lane 3: lanes lie between each other, in every table
 //! values    session | lane | number | place in the batch, and a filler
 //! ```
-//! Invariant: a lane's keys are written by one thread at a time, its numbers in order; no two
-//! changes have the same value.
+//! Invariant: one thread at a time writes the keys of a lane, in the order of its numbers. All
+//! changes have different values.
 
 use crate::keys::rng::{Rng, scramble};
 use crate::stress::model::filler;
 
-/// The most threads that write, each its own keys.
+/// The most writer threads; each has its own keys.
 pub(super) const LANES: usize = 8;
 /// Keys of a lane.
 pub(super) const SLOTS: usize = 600;
 
-/// One operation of a lane.
+/// The name of one operation of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// The process that wrote it; the first is 1.
+    /// The process that writes it; the first is 1.
     pub(super) session: u32,
     pub(super) lane: u8,
-    /// Counted from 0 in each session.
+    /// The number within the session, counted from 0.
     pub(super) number: u32,
 }
 
-/// A key gets a value; value 0 removes it.
+/// A change of a key's value. Value 0 deletes the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) slot: usize,
@@ -33,13 +33,13 @@ pub(super) struct Change {
 }
 
 impl Name {
-    /// The value of one of its changes.
+    /// Returns the value of the change at `place` in the batch.
     fn value(self, place: usize) -> u64 {
         let Name { session, lane, number } = self;
         u64::from(session) << 44 | u64::from(lane) << 40 | u64::from(number) << 8 | place as u64
     }
 
-    /// What it does, in order: all of it or nothing.
+    /// Returns the changes of the operation, in order. They are atomic.
     pub(super) fn changes(self, seed: u64) -> Vec<Change> {
         let mut rng = Rng::new(seed ^ scramble(self.value(0)));
         let (count, deletions) = match rng.below(40) {
@@ -49,7 +49,7 @@ impl Name {
             _ => (1, 0.0),
         };
         let change = |place| {
-            // The first keys come more often.
+            // Lower slots are more frequent.
             let slot = (rng.unit().powi(2) * SLOTS as f64) as usize;
             let value = if rng.unit() < deletions { 0 } else { self.value(place + 1) };
             Change { slot, value }
@@ -58,25 +58,25 @@ impl Name {
     }
 }
 
-/// The key of a slot.
+/// Returns the key of a slot.
 pub(super) fn key_of(lane: usize, slot: usize) -> Vec<u8> {
     format!("{slot:04}:{lane}").into_bytes()
 }
 
-/// The lane and slot of a key. None: it is never written.
+/// Returns the lane and the slot of a key. None: the key is never written.
 pub(super) fn place_of(key: &[u8]) -> Option<(usize, usize)> {
     let (slot, lane) = std::str::from_utf8(key).ok()?.split_once(':')?;
     let (slot, lane) = (slot.parse().ok()?, lane.parse().ok()?);
     (lane < LANES && slot < SLOTS && key_of(lane, slot) == key).then_some((lane, slot))
 }
 
-/// A value as it is stored.
+/// Returns the bytes stored for a value.
 pub(super) fn bytes_of(value: u64) -> Vec<u8> {
     let draw = scramble(value);
     let extra = (draw >> 16) as usize;
     let bytes = match draw % 256 {
         0 => 6000,
-        // Longer than a piece of a value file, sometimes.
+        // Some are longer than a piece of a value file.
         1 if extra.is_multiple_of(4) => (520 << 10) + extra % 1000,
         1..9 => 240 + extra % 24,
         9..40 => 246 + extra % 4755,
@@ -85,13 +85,13 @@ pub(super) fn bytes_of(value: u64) -> Vec<u8> {
     value.to_le_bytes().into_iter().chain(filler(draw, bytes)).collect()
 }
 
-/// The value that is stored so. None: that was never written.
+/// Returns the value of stored bytes. None: no write stores them.
 pub(super) fn value_of(bytes: &[u8]) -> Option<u64> {
     let value = u64::from_le_bytes(*bytes.first_chunk()?);
     (value != 0 && bytes_of(value) == bytes).then_some(value)
 }
 
-/// A value as people read it.
+/// Describes a value for readers.
 pub(super) fn value_text(value: u64) -> String {
     if value == 0 {
         return "nothing".into();

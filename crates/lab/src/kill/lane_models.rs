@@ -1,11 +1,11 @@
-//! The model of a killed store: what it must hold, lane by lane.
+//! The model of a killed store: the expected contents, lane by lane.
 //! ```text
 //! base | write  write  write? | write  write  write?    write? was under way when its process
 //!      '---- session 1 -----'  '---- session 2 ----'    was killed
 //! ```
-//! Invariant: an acknowledged write is there, in its place in the order. A write that was under way
-//! is there as a whole or not at all. Where there is no log, the last ones may be missing. The
-//! state that a check finds is the next base.
+//! Invariant: an acknowledged write is there, at its place in the order. A write that was under way
+//! is there as a whole or not at all. In a key space without a log, the last writes may be missing.
+//! The state that a check finds is the next base.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +14,7 @@ use super::session::SessionLog;
 use super::spaces::{UNLOGGED, has_unlogged, space_of};
 use crate::keys::rng::scramble;
 
-/// Of each slot of a lane its value; 0: it has none.
+/// The value of each slot of a lane; 0: the slot has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Slots(pub(super) Vec<u64>);
 
@@ -24,7 +24,7 @@ impl Default for Slots {
     }
 }
 
-/// Slots that are looked at.
+/// A subset of the slots of a lane.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     All,
@@ -50,7 +50,7 @@ impl Slots {
         slots.map(each).fold(0, u64::wrapping_add)
     }
 
-    /// Applies a change; returns the difference of the digest.
+    /// Applies a change. Returns the difference of the digest.
     fn apply(&mut self, change: &Change) -> u64 {
         let old = std::mem::replace(&mut self.0[change.slot], change.value);
         digest_of(change.slot, change.value).wrapping_sub(digest_of(change.slot, old))
@@ -66,17 +66,17 @@ struct LaneWrite {
     acknowledged: bool,
 }
 
-/// One lane.
+/// The model of one lane.
 #[derive(Default)]
 struct LaneModel {
     base: Slots,
     groups: Vec<LaneWrite>,
     doubts: u32,
-    /// So many of them are durable even where there is no log.
+    /// This many writes are durable even without a log.
     durable: usize,
 }
 
-/// All lanes.
+/// The models of all lanes.
 pub(super) struct LaneModels {
     seed: u64,
     lanes: Vec<LaneModel>,
@@ -87,7 +87,7 @@ impl LaneModels {
         LaneModels { seed, lanes: (0..LANES).map(|_| LaneModel::default()).collect() }
     }
 
-    /// Writes of each lane since the last look.
+    /// Returns the number of writes of each lane since the last check.
     pub(super) fn lens(&self) -> [usize; LANES] {
         std::array::from_fn(|lane| self.lanes[lane].groups.len())
     }
@@ -97,8 +97,8 @@ impl LaneModels {
         has_unlogged(self.seed)
     }
 
-    /// Adds the writes of a killed process. If the writers had begun, one more of each lane may
-    /// have been under way than were acknowledged.
+    /// Adds the writes of a killed process. If its writers had begun, each lane may have one more
+    /// write than was acknowledged.
     pub(super) fn add_session(&mut self, session: u32, heard: &SessionLog) {
         let had_begun = heard.had_begun();
         for (index, lane) in self.lanes.iter_mut().enumerate() {
@@ -113,7 +113,7 @@ impl LaneModels {
         }
     }
 
-    /// Compares a store with all that was written; what is found is the new base. Returns how many
+    /// Compares a store with everything written; its contents become the new base. Returns how many
     /// of the writes that were under way are there.
     pub(super) fn settle(&mut self, found: Vec<Slots>) -> Result<u64, String> {
         let lens = self.lens();
@@ -127,8 +127,9 @@ impl LaneModels {
         Ok(there)
     }
 
-    /// What has a log has all writes. What has none has a prefix, with those that were said to be
-    /// durable; and of a batch over both its half only if the other one is there.
+    /// Compares a store that has a key space without a log. Slots with a log have all writes. Slots
+    /// without one have a prefix, at least up to the writes reported as durable. If one half of a
+    /// batch over both is there, so is the other.
     fn find_parts(&self, found: &[Slots]) -> Result<u64, String> {
         let mut there = 0;
         for (index, (lane, found)) in self.lanes.iter().zip(found).enumerate() {
@@ -148,8 +149,7 @@ impl LaneModels {
         Ok(there)
     }
 
-    /// Compares a store with what was written: of each lane at least so many writes, at most so
-    /// many.
+    /// Compares a store with the model: each lane has at least `least` and at most `most` writes.
     pub(super) fn find(
         &self,
         found: &[Slots],
@@ -169,8 +169,8 @@ impl LaneModels {
 }
 
 impl LaneModel {
-    /// The writes in doubt, as bits, that lead to the state `found` after a number of writes in the
-    /// range. None: no choice of them leads to it.
+    /// Returns a choice of the doubtful writes, as bits, that leads to the state `found` after a
+    /// number of writes in `range`. None: no choice does.
     fn find(&self, found: &Slots, range: RangeInclusive<usize>) -> Option<u32> {
         (0..1u32 << self.doubts).find(|&choice| self.passes(choice, found, &range, Part::All))
     }
@@ -230,7 +230,8 @@ mod tests {
     use super::super::wire::{Activity, Message};
     use super::*;
 
-    /// A seed whose first writes all put something: a deletion of nothing could not be seen.
+    /// Returns a seed whose first writes all put something, since the deletion of an absent key is
+    /// invisible.
     fn seed() -> u64 {
         (0..).find(|seed| !has_unlogged(*seed) && puts_alone(*seed)).expect("one in some dozens")
     }
@@ -244,7 +245,7 @@ mod tests {
         Name { session: 1, lane: 0, number }.changes(seed)
     }
 
-    /// What a store shows that has these writes of lane 0.
+    /// Returns the contents of a store after these writes of lane 0.
     fn after(numbers: &[u32]) -> Vec<Slots> {
         after_parts(seed(), &[(Part::All, numbers)])
     }
@@ -267,7 +268,7 @@ mod tests {
         lanes
     }
 
-    /// What writers have told that had begun.
+    /// Returns the messages of a process whose writers had begun.
     fn heard(done: [u32; LANES]) -> SessionLog {
         let mut heard = SessionLog::default();
         for (lane, &count) in (0..).zip(&done) {

@@ -1,14 +1,14 @@
-//! A real process under load is killed with SIGKILL, again and again, and its files are compared
-//! with its promises.
+//! Kills a real process under load with SIGKILL, again and again, and compares its files with its
+//! promises.
 //! ```text
 //! session 1: spawn -> writes, flushes, merges ...  -> SIGKILL -> open, compare, verify, close
 //! session 2: spawn -> opens what is there, other options      -> SIGKILL -> (sometimes no look)
 //! session 3: spawn -> ...
 //! ```
-//! An acknowledged write is with the operating system, synced or not, so a kill may lose none. What
-//! a power cut may lose is tested by the simulation (`stress`).
+//! The operating system has every acknowledged write, synced or not, so a kill may lose none. The
+//! simulation (`stress`) tests what a power cut may lose.
 //!
-//! Invariant: the killer keeps the expected state; the victim only says how far it came.
+//! Invariant: the killer keeps the expected state; the victim only reports its progress.
 
 mod check;
 mod child;
@@ -36,62 +36,62 @@ use lane_models::LaneModels;
 use session::Aim;
 use wire::Activity;
 
-/// The most sessions in a row that are not checked: each doubles the possible states.
+/// The most consecutive sessions without a check: each doubles the possible states.
 const BLIND_MAX: u32 = 2;
 
-/// How often, and where, processes are killed.
+/// How often, and in which folder, processes are killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KillPlan {
-    /// Draws the writes, options and moments. The moments are times, so that no two runs are the
+    /// The seed of writes, options and moments of kills. Moments are times, so no two runs are the
     /// same.
     pub seed: u64,
     /// How many processes are killed.
     pub kills: u32,
-    /// The folder, new or empty: it takes the store and what belongs to it.
+    /// The folder, new or empty, for the store and the files of the test.
     pub folder: PathBuf,
-    /// Only to see that lies are found.
+    /// A lie that the test must find.
     pub lie: Option<Lie>,
 }
 
-/// What was done, and what was found.
+/// The results of a kill test.
 #[derive(Clone, Debug, Serialize)]
 pub struct KillReport {
     /// The seed.
     pub seed: u64,
     /// Processes that were killed.
     pub kills: u32,
-    /// The activities during which processes were killed: several at once, or none.
+    /// How many kills came during each activity; a kill may come during several, or none.
     pub killed_during: BTreeMap<&'static str, u32>,
-    /// How often the store was checked; otherwise the next process opened it as it was.
+    /// How often the store was checked. Otherwise the next process opened it as it was.
     pub looks: u32,
-    /// Writes that were acknowledged.
+    /// Acknowledged writes.
     pub acknowledged: u64,
-    /// Writes that were under way, and are there.
+    /// Writes that were not acknowledged but are there.
     pub unacknowledged_there: u64,
-    /// Checkpoints that open, and hold what they must.
+    /// Checkpoints that open and have the right contents.
     pub checkpoints_whole: u64,
-    /// Checkpoints that were cut short, and are refused.
+    /// Incomplete checkpoints, which are refused.
     pub checkpoints_refused: u64,
-    /// Time that all of it took.
+    /// The time of the whole test.
     pub seconds: f64,
-    /// The first thing that was wrong. None: nothing.
+    /// The first failure, if there was one.
     pub failure: Option<KillFailure>,
 }
 
-/// What was wrong.
+/// A failure of the test.
 #[derive(Clone, Debug, Serialize)]
 pub struct KillFailure {
-    /// After how many kills.
+    /// The number of the kill after which it was found.
     pub kill: u32,
-    /// What.
+    /// What is wrong.
     pub wrong: String,
-    /// The store as the killed process had left it.
+    /// The store as the killed process left it.
     pub left: PathBuf,
-    /// The command that does the same again, at other moments.
+    /// The command that repeats the test, with other moments of kills.
     pub again: String,
 }
 
-/// Kills processes until one leaves something wrong. `victim` gives the command that runs
+/// Kills processes until one leaves something wrong. `victim` returns the command that runs
 /// [`run_victim`] with standard output as its pipe.
 ///
 /// # Errors
@@ -122,7 +122,7 @@ pub fn kill_test(
     Ok(test.report)
 }
 
-/// Makes a folder, or finds it empty.
+/// Creates a folder, or accepts an empty one. An error if it has files.
 pub(crate) fn make_empty(folder: &Path) -> crate::error::Result<()> {
     let problem = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
     std::fs::create_dir_all(folder).map_err(|error| problem(error.to_string()))?;
@@ -152,7 +152,7 @@ struct KillTest<'p> {
     plan: &'p KillPlan,
     rng: Rng,
     lanes: LaneModels,
-    /// Sessions since the last look.
+    /// Sessions since the last check.
     blind: u32,
     report: KillReport,
 }
@@ -164,7 +164,7 @@ impl KillTest<'_> {
         victim: &dyn Fn(&VictimPlan) -> Command,
     ) -> Result<(), String> {
         let KillPlan { seed, folder, lie, .. } = self.plan;
-        // Each session's draws follow from its number alone.
+        // The draws of a session follow from its number alone.
         self.rng = Rng::new(seed ^ scramble(u64::from(session) << 32));
         let plan = VictimPlan { folder: folder.clone(), seed: *seed, session, lie: *lie };
         let heard = session::run(victim(&plan), Aim::draw_from(&mut self.rng))?;
@@ -181,7 +181,8 @@ impl KillTest<'_> {
         self.report.checkpoints_refused += copies.1;
         let is_last = session == self.plan.kills;
         self.blind += 1;
-        // Where there is no log, each process goes on from what was left: it has to be known.
+        // Without a log, the next process continues from the actual state, so that state must be
+        // known.
         let may_wait = self.blind <= BLIND_MAX && !self.lanes.has_unlogged();
         if may_wait && !is_last && self.rng.below(4) == 0 {
             return Ok(());

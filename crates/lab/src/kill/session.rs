@@ -1,4 +1,4 @@
-//! One process, from its start to its being killed.
+//! One victim process, from its start to its kill.
 //! ```text
 //! spawn -> listen ... wait for a time, or for an activity and a moment -> SIGKILL -> listen on
 //! ```
@@ -14,21 +14,21 @@ use super::history::LANES;
 use super::wire::{Activity, MESSAGE_BYTES, Message};
 use crate::keys::rng::Rng;
 
-/// The number of SIGKILL.
+/// The signal number of SIGKILL.
 const SIGKILL: i32 = 9;
-/// An activity that has not come after this time is not waited for.
+/// How long to wait for an activity to begin.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// When to kill.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Aim {
-    /// So long after the start.
+    /// This long after the start.
     After(Duration),
-    /// A delay after an activity has begun for the given time.
+    /// A delay after an activity has begun for the `times`-th time.
     During { activity: Activity, times: u32, delay: Duration },
 }
 
-/// A time between two, each order of magnitude as likely as the others.
+/// Draws a time between two; all orders of magnitude are equally likely.
 fn draw_time(rng: &mut Rng, least: f64, most: f64) -> Duration {
     Duration::from_secs_f64(least * (most / least).powf(rng.unit()))
 }
@@ -51,27 +51,27 @@ impl Aim {
     }
 }
 
-/// A checkpoint that was begun: writes of each lane that were acknowledged before it began, and
+/// A checkpoint that was begun: how many writes of each lane were acknowledged before it began, and
 /// before it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copy {
     pub(super) number: u64,
     pub(super) least: [u32; LANES],
-    /// None: it was cut short.
+    /// None: it did not end.
     pub(super) most: Option<[u32; LANES]>,
 }
 
-/// What a process has told.
+/// What a process has reported.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SessionLog {
     /// Acknowledged writes of each lane.
     pub(super) done: [u32; LANES],
-    /// Of these, writes that are durable even where there is no log.
+    /// Acknowledged writes that are durable even without a log.
     pub(super) durable: [u32; LANES],
     begun: [u32; Activity::COUNT],
     under_way: [i32; Activity::COUNT],
     pub(super) copies: Vec<Copy>,
-    /// A message that cannot be read.
+    /// Whether a message could not be decoded.
     pub(super) garbled: bool,
     has_ended: bool,
 }
@@ -110,17 +110,17 @@ impl SessionLog {
         self.begun[Activity::Write as usize] > 0
     }
 
-    /// What was begun and not ended when it was killed.
+    /// Returns the activities that had begun and not ended at the kill.
     pub(super) fn under_way(&self) -> impl Iterator<Item = Activity> {
         Activity::ALL.into_iter().filter(|&activity| self.under_way[activity as usize] > 0)
     }
 }
 
-/// Where a listener puts what it hears.
+/// The messages received so far, shared with the listener thread.
 #[derive(Default)]
 struct Ear {
     heard: Mutex<SessionLog>,
-    /// Signalled when an activity begins, or all has ended.
+    /// Signalled when an activity begins, and when the process has ended.
     news: Condvar,
 }
 
@@ -129,10 +129,10 @@ impl Ear {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens until no writer of the pipe is left.
+    /// Listens until the write end of the pipe is closed.
     fn listen(&self, mut pipe: ChildStdout) {
         let (mut buffer, mut len) = ([0; 64 * MESSAGE_BYTES], 0);
-        // An error is an end: earlier messages count.
+        // An error ends the stream; earlier messages count.
         while let Ok(read @ 1..) = pipe.read(&mut buffer[len..]) {
             len += read;
             let mut heard = self.heard();
@@ -151,7 +151,7 @@ impl Ear {
         self.news.notify_all();
     }
 
-    /// Returns when it is time to kill, or the process has ended.
+    /// Waits until it is time to kill, or the process has ended.
     fn wait_for(&self, aim: Aim) {
         let start = Instant::now();
         let wait = |limit: Duration, arrived: &dyn Fn(&SessionLog) -> bool| {
@@ -172,8 +172,8 @@ impl Ear {
     }
 }
 
-/// Runs a process and kills it. An error says why that was not possible, or that the process ended
-/// by itself.
+/// Runs a process and kills it. An error says why it could not, or that the process ended by
+/// itself.
 pub(super) fn run(mut command: Command, aim: Aim) -> Result<SessionLog, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =
@@ -186,7 +186,7 @@ pub(super) fn run(mut command: Command, aim: Aim) -> Result<SessionLog, String> 
     let status = std::thread::scope(|scope| {
         scope.spawn(|| ear.listen(stdout));
         ear.wait_for(aim);
-        // If it has ended already, its status says so.
+        // If the process has ended already, its status says so.
         let killed = child.kill();
         killed.and_then(|()| child.wait())
     });

@@ -1,5 +1,5 @@
-//! The store of a kill test with its key spaces: neighbouring slots are in different ones, so that
-//! most batches are over all of them.
+//! The store of a kill test and its key spaces. Neighbouring slots are in different key spaces, so
+//! most batches cover all of them.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use trommel::{Batch, Db, Keyspace, KeyspaceOptions};
 use super::history::{bytes_of, key_of};
 use crate::keys::rng::{Rng, scramble};
 
-/// Key spaces, the default one among them.
+/// The number of key spaces, including the default one.
 pub(super) const SPACES: usize = 4;
 
-/// The key space that has no log, in half of the tests.
+/// The key space that has no log in half of the tests.
 pub(super) const UNLOGGED: usize = 3;
 
-/// Whether a key space of a test has no log.
+/// Whether a key space of the test has no log.
 pub(super) fn has_unlogged(seed: u64) -> bool {
     scramble(seed).is_multiple_of(2)
 }
 
-/// A store that is open, with all of its key spaces.
+/// An open store with all its key spaces.
 pub(super) struct Spaces {
     pub(super) db: Db,
     handles: Vec<Keyspace>,
 }
 
 impl Spaces {
-    /// Opens them, each with options of its own. Those that are not there are made.
+    /// Opens the key spaces, each with its own options. Missing ones are created.
     pub(super) fn open(db: Db, rng: &mut Rng, has_unlogged: bool) -> trommel::Result<Self> {
         let mut handles = vec![Keyspace::clone(&db)];
         for number in 1..SPACES {
@@ -42,18 +42,18 @@ impl Spaces {
         &self.handles
     }
 
-    /// The key space of a slot.
+    /// Returns the key space of a slot.
     pub(super) fn of(&self, slot: usize) -> &Keyspace {
         &self.handles[space_of(slot)]
     }
 
-    /// Has a batch go on in the key space of a slot; gives the slot's key.
+    /// Directs further writes of a batch to the key space of a slot. Returns the slot's key.
     pub(super) fn enter(&self, batch: &mut Batch, lane: usize, slot: usize) -> Vec<u8> {
         batch.to(self.of(slot));
         key_of(lane, slot)
     }
 
-    /// Whether a slot has a value, or none if it is 0. Some are read as a stream, too.
+    /// Whether a slot has this value; 0 means no value. Some values are also read as a stream.
     pub(super) fn has(&self, lane: usize, slot: usize, value: u64) -> trommel::Result<bool> {
         let (space, key) = (self.of(slot), key_of(lane, slot));
         let found = space.get(&key)?;
@@ -73,7 +73,7 @@ impl Spaces {
     }
 }
 
-/// The number of a slot's key space.
+/// Returns the number of a slot's key space.
 pub(super) fn space_of(slot: usize) -> usize {
     slot % SPACES
 }

@@ -1,4 +1,4 @@
-//! The disk of the victim process: reports which flush, merge or image is under way.
+//! The disk of the victim process. It reports which flush, merge or image is under way.
 //! ```text
 //! Db -> Watched -> Disk    a thread makes a table: a flush or a merge begins   | sent
 //!                          the same thread writes to the manifest: it ends     | through the pipe
@@ -15,7 +15,7 @@ use trommel::storage::{Access, Append, Disk, Folder, FolderWrapper, Storage, Sto
 use super::wire::{Activity, Message, Teller};
 
 thread_local! {
-    /// What this thread is at.
+    /// The activity of this thread.
     static UNDER_WAY: Cell<Option<Activity>> = const { Cell::new(None) };
 }
 
@@ -28,7 +28,7 @@ struct TellingFolder {
 }
 
 impl TellingFolder {
-    /// Tells what making this file says.
+    /// Reports the activity that the creation of this file begins.
     fn made(&self, name: &str) -> io::Result<()> {
         let is_merging = || {
             let thread = std::thread::current();

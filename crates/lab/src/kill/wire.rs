@@ -1,35 +1,35 @@
-//! The messages of the victim process, through a pipe, about what it does.
+//! The messages of the victim process about its progress, sent through a pipe.
 //! ```text
 //! tag | lane or activity | 0 0 0 0 0 0 | number, 8 bytes    one write(2) each: whole or not at all
 //! ```
-//! Invariant: a message is in the pipe before its sender goes on, and stays there when the sender
-//! is killed. So a reported write was done, and no write that began later was reported earlier.
+//! Invariant: a message is in the pipe before its sender goes on, and stays there if the sender is
+//! killed. So a reported write was made, and no report precedes that of an earlier write.
 
 use std::fs::File;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Bytes of a message. A pipe takes so few bytes atomically.
+/// Bytes of a message, few enough that writing them to a pipe is atomic.
 pub(super) const MESSAGE_BYTES: usize = 16;
 
 /// An activity during which a process may be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[repr(u8)]
 pub(super) enum Activity {
-    /// Opening the store: recovery.
+    /// Opening the store, with recovery.
     Open,
-    /// Writers are at work.
+    /// Writers at work.
     Write,
-    /// A memtable becomes a table.
+    /// A flush.
     Flush,
-    /// Runs become one.
+    /// A merge.
     Merge,
-    /// The filter's image is written.
+    /// Writing the filter's image.
     Image,
-    /// A checkpoint is made.
+    /// Making a checkpoint.
     Checkpoint,
-    /// Closing, or dropping, the store.
+    /// Closing or dropping the store.
     Close,
 }
 
@@ -58,16 +58,16 @@ impl Activity {
     }
 }
 
-/// One message.
+/// A message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
     /// The next write of a lane is acknowledged.
     Done { lane: u8 },
-    /// An activity begins. Of a checkpoint the number says which.
+    /// An activity begins. The number tells checkpoints apart.
     Begin { activity: Activity, number: u64 },
-    /// So many writes of a lane, in this session, survive a kill even where there is no log.
+    /// This many writes of a lane in this session survive a kill even without a log.
     Durable { lane: u8, count: u64 },
-    /// It has ended well.
+    /// An activity succeeded.
     End { activity: Activity, number: u64 },
 }
 
@@ -85,7 +85,7 @@ impl Message {
         bytes
     }
 
-    /// None: no message is like that.
+    /// Decodes a message. None: the bytes are no message.
     pub(super) fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
         let number = u64::from_le_bytes(*bytes.last_chunk()?);
         let activity = || Activity::ALL.get(usize::from(bytes[1])).copied();
@@ -99,17 +99,17 @@ impl Message {
     }
 }
 
-/// The end of the pipe that takes messages, for all threads.
+/// The write end of the pipe, which all threads share.
 #[derive(Debug)]
 pub(super) struct Teller(pub(super) File);
 
 impl Teller {
-    /// Sends a message. An error: the listener is gone.
+    /// Sends a message. An error means that the listener is gone.
     pub(super) fn tell(&self, message: Message) -> io::Result<()> {
         (&self.0).write_all(&message.encode())
     }
 
-    /// Reports that an activity begins, does it, and reports its end.
+    /// Reports that an activity begins, runs it, and reports its end.
     pub(super) fn during<T>(
         &self,
         activity: Activity,

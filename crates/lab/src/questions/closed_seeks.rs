@@ -1,5 +1,5 @@
-//! Closed seeks of which a given share finds nothing (SuRF, section 6, Figure 13): the wider the
-//! ranges are, the fewer.
+//! Closed seeks of which a given share finds nothing (SuRF, section 6, Figure 13). The wider the
+//! ranges are, the fewer seeks find nothing.
 //! ```text
 //! sampled starts -> distances to the next stored key, sorted -> the width that has the share
 //! ```
@@ -14,12 +14,12 @@ use crate::questions::question_draw::{Draw, closed_width};
 use crate::questions::reader_threads::{ReaderThreads, thread_rngs};
 use crate::report::{ClosedSeekReport, KindReport};
 
-/// The number of starts that a width is computed from.
+/// The starts from which a width is computed.
 const SAMPLES: usize = 20_000;
-/// How far the share of empty ranges may be from the one that was asked for.
+/// The largest difference between the actual and the requested share of empty ranges.
 const SHARE_OFF_MOST: f64 = 0.02;
 
-/// Questions of one share.
+/// The width and the shares of one list of questions.
 pub(crate) struct ClosedSeeks {
     percent: f64,
     width: u64,
@@ -64,7 +64,7 @@ fn empty_share(lists: &[Queries], stored: &SortedKeys) -> f64 {
     empty.sum::<usize>() as f64 / count.max(1) as f64
 }
 
-/// What the questions cost, in the order of the shares.
+/// Combines the costs of the questions with their shares, in the same order.
 pub(crate) fn closed_seek_reports(
     about: &[ClosedSeeks],
     kinds: &[KindReport],

@@ -4,7 +4,7 @@
 //! writes    | all keys that will be deleted, ... | others, stretch 0, 1, 2 .. | others
 //! ```
 //! Invariants: a key is written before it is deleted, and never again. So the stored keys are the
-//! same for every shape. The last flush deletes nothing, if an earlier one can.
+//! same for every shape. The last flush deletes nothing if an earlier one can.
 
 use std::ops::Range;
 
@@ -14,16 +14,17 @@ use crate::error::Result;
 use crate::keys::key_list::SortedKeys;
 use crate::questions::read_workload::{Deleted, DeletedBy};
 
-/// Keys that are written and deleted.
+/// The deletions of a load, and the flushes that make them.
 pub(crate) struct Deletions<'k> {
     deleted: &'k Deleted,
-    /// The flushes that delete something, counted from 0.
+    /// The flushes that delete, counted from 0.
     flushes: Range<u64>,
 }
 
 impl<'k> Deletions<'k> {
-    /// Of a tree of `flushes` flushes, of which the first `in_base` become its last level.
-    /// Requires: some keys are left.
+    /// Plans the deletions for a tree of `flushes` flushes, of which the first `in_base` form its
+    /// last level.
+    /// Requires: some keys are not deleted.
     pub(crate) fn new(
         deleted: &'k Deleted,
         keys: &SortedKeys,
@@ -31,7 +32,7 @@ impl<'k> Deletions<'k> {
         in_base: u64,
     ) -> Deletions<'k> {
         let (gone, all) = (deleted.keys.len() as u128, keys.len() as u128);
-        // All of them are written by then.
+        // By this flush, all keys to delete have been written.
         let written = (u128::from(flushes) * gone).div_ceil(all) as u64;
         let last = flushes - 1;
         let first = in_base.max(written).min(last);
@@ -39,7 +40,7 @@ impl<'k> Deletions<'k> {
         Deletions { deleted, flushes }
     }
 
-    /// An order of writing in which the deleted keys come first.
+    /// Reorders writes so that keys to delete come first.
     pub(crate) fn first_in(&self, order: Vec<u32>, keys: &SortedKeys) -> Vec<u32> {
         let is_deleted = |place: &u32| self.deleted.keys.holds(keys.get(*place as usize));
         let (first, rest): (Vec<u32>, Vec<u32>) = order.into_iter().partition(is_deleted);

@@ -1,4 +1,4 @@
-//! Questions: how they are drawn of keys, asked of a store, and how answers are checked.
+//! Questions: drawn from keys, asked of a store, with answers that are checked.
 //! ```text
 //! keyset ──> question_draw ──> queries ──> a list for each reader thread ──> right, or wrong
 //! ```

@@ -1,4 +1,4 @@
-//! The questions that are asked, and how an answer is checked against the sorted keys.
+//! The questions of measurements, and the check of answers against the sorted keys.
 //! ```text
 //! point_miss    a key like the stored ones that is not stored
 //! point_hit     a stored key
@@ -10,8 +10,8 @@
 //! closed_seek   the first key of [n, n + width - 1], n: first eight bytes of such a key
 //! unanswered    what people ask for that is not there (unanswered.rs), under its own names
 //! ```
-//! How they are drawn: `question_draw.rs`.
-//! Invariant: every question's answer is known from the sorted keys alone.
+//! `question_draw.rs` draws them.
+//! Invariant: the answer to every question follows from the sorted keys alone.
 
 use std::fmt;
 
@@ -25,23 +25,23 @@ use crate::questions::unanswered::Ask;
 /// A kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A key that is not stored.
+    /// A get of a key that is not stored.
     PointMiss,
-    /// A stored key.
+    /// A get of a stored key.
     PointHit,
-    /// A stored key or one that is not, as likely.
+    /// A get of a key that is stored with probability 1/2.
     PointHalf,
-    /// A range without a stored key.
+    /// A closed range without a stored key.
     EmptyRange,
-    /// A range around a stored key.
+    /// A closed range around a stored key.
     RangeHit,
-    /// The first key from a key on.
+    /// The first key at or after a key.
     Seek,
-    /// The first key from a key on, and the fifty behind it.
+    /// The first key at or after a key, and the fifty keys behind it.
     SeekNext50,
-    /// A range of numbers, of which some share of the questions finds nothing.
+    /// A range of numbers; some share of these questions finds nothing.
     ClosedSeek,
-    /// What no stored key answers.
+    /// A question that no stored key answers.
     Unanswered(Ask),
 }
 
@@ -60,7 +60,7 @@ impl Kind {
         Kind::SeekNext50,
     ];
 
-    /// The name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Kind::PointMiss => "point_miss",
@@ -85,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// The keys that an open seek reads at most; None: the kind is no open seek.
+    /// Returns the most keys that an open seek reads. None: the kind is no open seek.
     pub(crate) fn seek_count(self) -> Option<usize> {
         match self {
             Kind::Seek => Some(1),
@@ -106,22 +106,22 @@ impl fmt::Display for Kind {
 pub struct Queries {
     kind: Kind,
     lowers: KeyList,
-    /// Of closed ranges alone.
+    /// For closed ranges only.
     uppers: KeyList,
 }
 
 impl Queries {
-    /// Requires: of closed ranges as many uppers as lowers, of others none.
+    /// Requires: closed ranges have as many uppers as lowers; other kinds have none.
     pub(crate) fn of(kind: Kind, lowers: KeyList, uppers: KeyList) -> Self {
         Queries { kind, lowers, uppers }
     }
 
-    /// What is asked.
+    /// Returns the kind of the questions.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// How many questions there are.
+    /// Returns the number of questions.
     pub fn len(&self) -> usize {
         self.lowers.len()
     }
@@ -131,18 +131,18 @@ impl Queries {
         self.lowers.is_empty()
     }
 
-    /// The key that is asked for, or the first one of the range.
+    /// Returns the key of a point query, or the first key of a range.
     pub(crate) fn lower(&self, place: usize) -> &[u8] {
         self.lowers.get(place)
     }
 
-    /// The last key of the range; None: it is no closed range.
+    /// Returns the last key of a range. None: the question is no closed range.
     pub(crate) fn upper(&self, place: usize) -> Option<&[u8]> {
         (place < self.uppers.len()).then(|| self.uppers.get(place))
     }
 
-    /// The question at a place as a filter sees it. An open seek ends at the last key that it
-    /// reads, since its cursor goes that far.
+    /// Returns the question at a place as a filter sees it. An open seek ends at the last key that
+    /// it reads, since its cursor goes that far.
     pub fn query<'a>(&'a self, place: usize, stored: &'a SortedKeys) -> Query<'a> {
         let lower = self.lowers.get(place);
         if self.kind.is_point() {
@@ -159,7 +159,7 @@ impl Queries {
         Query::Range(range)
     }
 
-    /// Asks the store one question; returns the number of keys in the answer.
+    /// Asks the store one question. Returns the number of keys in the answer.
     #[inline]
     pub(crate) fn ask(&self, db: &Db, place: usize) -> trommel::Result<usize> {
         let lower = self.lowers.get(place);

@@ -1,4 +1,4 @@
-//! How questions are drawn.
+//! Draws questions.
 //! ```text
 //! misses     like the keys     a draw like the stored keys that is none of them
 //!            behind them       a stored key, and a distance up to a limit      (correlated)
@@ -7,8 +7,7 @@
 //!            asked for far more often, as of the stored keys    (behind them: behind hot keys)
 //! closed     [n, n + width - 1] where n is the first eight bytes of a key, as a number
 //! ```
-//! Invariant: of misses and empty ranges none has a stored key; the same seed gives the same
-//! questions.
+//! Invariant: no miss and no empty range has a stored key. The same seed gives the same questions.
 
 use crate::error::{LabError, Result};
 use crate::keys::key_list::{KeyList, SortedKeys, key_after, key_before};
@@ -20,46 +19,46 @@ use crate::questions::queries::{Kind, Queries};
 /// How questions are drawn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draw<'k> {
-    /// Of each kind and thread.
+    /// Questions of each kind and thread.
     pub(crate) count: usize,
-    /// How many neighbouring keys a range takes in, at least 1.
+    /// How many neighbouring keys a range spans, at least 1.
     pub(crate) width: u64,
-    /// How gets are spread over the keys.
+    /// How gets are distributed over the keys.
     pub(crate) skew: Skew,
-    /// Where misses and empty ranges are.
+    /// The location of misses and empty ranges.
     pub(crate) misses: Misses<'k>,
 }
 
-/// Where misses and empty ranges are.
+/// The location of misses and empty ranges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Misses<'k> {
     /// Drawn as the keys are.
     LikeKeys,
-    /// They begin behind a stored key, at most so far.
+    /// At most this far behind a stored key.
     Behind(u64),
-    /// They are, or take in, one of these keys, which were deleted.
+    /// At, or around, one of these keys, which were deleted.
     Deleted(&'k SortedKeys),
 }
 
-/// The most keys of a pool of which some are hot.
+/// The most keys of a pool in which some are hot.
 const POOL_MAX: usize = 1 << 20;
-/// Draws per question before a range width counts as too wide.
+/// Draws per question before the width of ranges counts as too large.
 const DRAWS_PER_QUERY: usize = 1000;
-/// Draws without any miss before looking for some ends.
+/// The most draws without any miss before the search ends.
 const DRAWS_IN_VAIN_MAX: usize = 100_000;
-/// Draws per question, on average, before looking for more ends.
+/// The mean draws per question after which the search for more ends.
 const DRAWS_PER_QUERY_MEAN: usize = 50;
 
 impl Draw<'_> {
-    /// Questions over all keys alike.
+    /// Returns the rule for questions without skew.
     pub(crate) fn even(count: usize, width: u64) -> Self {
         Draw { count, width, skew: Skew::None, misses: Misses::LikeKeys }
     }
 }
 
 impl Queries {
-    /// `count` questions. `width`: how many neighbouring keys a range takes in, at least 1. All
-    /// keys are as likely.
+    /// Draws `count` questions over all keys uniformly. `width`: how many neighbouring keys a range
+    /// spans, at least 1.
     pub fn draw(
         kind: Kind,
         keys: &KeySet,
@@ -70,7 +69,7 @@ impl Queries {
         Self::draw_as(kind, keys, Draw::even(count, width), rng)
     }
 
-    /// Questions as they are to be drawn.
+    /// Draws questions by a rule.
     pub(crate) fn draw_as(
         kind: Kind,
         keys: &KeySet,
@@ -92,7 +91,7 @@ impl Queries {
         Ok(Queries::of(kind, lowers, uppers))
     }
 
-    /// At most `count` misses, points or ranges of a width, drawn like the keys. There are fewer,
+    /// Draws at most `count` misses, like the keys: points, or ranges of a width. There are fewer,
     /// or none, if a bounded number of draws finds no more.
     pub(crate) fn draw_misses(
         kind: Kind,
@@ -110,8 +109,8 @@ impl Queries {
         })
     }
 
-    /// At most `count` questions of those that `draw` makes, each a first key, and a last one if
-    /// it is a closed range. There are fewer, or none, if a bounded number of draws makes no more.
+    /// Takes at most `count` questions from `draw`: each a first key, and a last one if it is a
+    /// closed range. There are fewer, or none, if a bounded number of draws gives no more.
     pub(crate) fn drawn(
         kind: Kind,
         count: usize,
@@ -130,8 +129,9 @@ impl Queries {
     }
 }
 
-/// The width of closed seeks of which about `share` are empty: a quantile of the distances to the
-/// next key, over `samples` draws. Returns also the share of these draws that are empty with it.
+/// Returns the width of closed seeks of which about `share` are empty: a quantile of the distances
+/// to the next key, over `draws` draws. Also returns the share of these draws that are empty at
+/// that width.
 pub(crate) fn closed_width(keys: &KeySet, share: f64, draws: usize, rng: &mut Rng) -> (u64, f64) {
     let stored = keys.stored();
     let distance = |key: Vec<u8>| {
@@ -147,7 +147,7 @@ pub(crate) fn closed_width(keys: &KeySet, share: f64, draws: usize, rng: &mut Rn
     (width, 1.0 - hits as f64 / distances.len() as f64)
 }
 
-/// The first eight bytes as a number; shorter keys go on with zeros.
+/// Returns the first eight bytes as a number; shorter keys are padded with zeros.
 fn leading_number(key: &[u8]) -> u64 {
     let mut word = [0; 8];
     let bytes = key.len().min(word.len());
@@ -161,20 +161,20 @@ struct Pool {
     places: Places,
 }
 
-/// Makes questions, one after the other.
+/// Draws questions one by one.
 struct QuestionSource<'k> {
     keys: &'k KeySet,
     draw: Draw<'k>,
     places: Places,
-    /// First keys of questions that no stored key is part of, if some are hot.
+    /// The first keys of questions without a stored key, if some are hot.
     pool: Option<Pool>,
-    /// Bytes of the longest key.
+    /// The length of the longest key.
     longest: usize,
 }
 
 impl QuestionSource<'_> {
-    /// As many keys as there are stored ones, drawn like them: the same for all threads. None: all
-    /// questions of this kind are as likely.
+    /// Draws as many keys as are stored, like them; all threads get the same pool. None: all
+    /// questions of this kind are equally likely.
     fn pool_of(&self, kind: Kind) -> Result<Option<Pool>> {
         let is_even = self.draw.skew == Skew::None;
         let is_like_keys = matches!(self.draw.misses, Misses::LikeKeys);
@@ -196,7 +196,7 @@ impl QuestionSource<'_> {
         Ok(Some(Pool { keys, places }))
     }
 
-    /// A key of the pool, or what is drawn without one.
+    /// Draws a key of the pool; without a pool, calls `drawn`.
     fn hot_or(
         &self,
         rng: &mut Rng,
@@ -208,7 +208,7 @@ impl QuestionSource<'_> {
         }
     }
 
-    /// The first key of a question, and the last one if it is a closed range.
+    /// Draws the first key of a question, and the last one if it is a closed range.
     fn question(&self, kind: Kind, rng: &mut Rng) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
         let (stored, reach) = (self.keys.stored(), self.draw.width.max(1) - 1);
         match kind {
@@ -241,7 +241,7 @@ impl QuestionSource<'_> {
         self.keys.stored().get(self.places.draw(rng)).to_vec()
     }
 
-    /// A key that is not stored.
+    /// Draws a key that is not stored.
     fn miss(&self, rng: &mut Rng) -> Result<Vec<u8>> {
         let stored = self.keys.stored();
         let is_free = |key: &[u8]| !stored.holds(key);
@@ -252,7 +252,7 @@ impl QuestionSource<'_> {
         }
     }
 
-    /// The first key of a range without a stored key.
+    /// Draws the first key of a range without a stored key.
     fn empty_range(&self, rng: &mut Rng) -> Result<Vec<u8>> {
         let (stored, reach) = (self.keys.stored(), self.draw.width.max(1) - 1);
         let is_empty = |key: &[u8]| stored.first_in(key, &key_after(key, reach)).is_none();
@@ -270,18 +270,18 @@ impl QuestionSource<'_> {
         }
     }
 
-    /// A draw like the stored keys.
+    /// Draws keys like the stored ones until one fits.
     fn redrawn(&self, fits: &dyn Fn(&[u8]) -> bool, rng: &mut Rng) -> Result<Vec<u8>> {
         let what = "among the keys' neighbours there is no miss";
         first_that(fits, rng, |rng| self.keys.draw(rng), what)
     }
 
-    /// Any key, drawn like the stored ones.
+    /// Draws a key like the stored ones.
     fn any(&self, rng: &mut Rng) -> Result<Vec<u8>> {
         Ok(self.keys.draw(rng))
     }
 
-    /// A key behind a stored one, at most so far.
+    /// Draws a key at most `reach` behind a stored one.
     fn behind(&self, fits: &dyn Fn(&[u8]) -> bool, rng: &mut Rng, reach: u64) -> Result<Vec<u8>> {
         let stored = self.keys.stored();
         let behind = |rng: &mut Rng| {
@@ -292,7 +292,7 @@ impl QuestionSource<'_> {
     }
 }
 
-/// The first key that fits, of a bounded number of draws; else an error that says what is missing.
+/// Returns the first of a bounded number of draws that fits, or an error that says what is missing.
 fn first_that(
     fits: &dyn Fn(&[u8]) -> bool,
     rng: &mut Rng,

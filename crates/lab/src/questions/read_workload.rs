@@ -1,4 +1,4 @@
-//! Special workloads for measurements of reads, beyond uniform questions over keys of one law.
+//! Special workloads of read benchmarks, beyond uniform questions over keys of one distribution.
 //! ```text
 //! correlated   misses and empty ranges begin close behind stored keys
 //! deleted      stripes of the keys:  [  ####    ] [ ####     ] [     ####]
@@ -6,8 +6,8 @@
 //! inserts      last run: keys of one law      newer runs: keys of another one
 //! empty        closed seeks as wide as it takes for a share of them to find nothing
 //! ```
-//! Invariant: the keys that are stored in the end are one sorted set, and answers are checked
-//! against it.
+//! Invariant: the keys that are stored in the end are one sorted set, against which answers are
+//! checked.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,36 +22,36 @@ use crate::questions::question_draw::Misses;
 use crate::report::DeletedReport;
 use crate::tree_plan::TreePlan;
 
-/// What is special about keys and questions. By default nothing.
+/// The special properties of keys and questions; by default none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadWorkload {
-    /// Misses and empty ranges begin at most so far behind a stored key; at least 1.
+    /// The largest distance of misses and empty ranges behind a stored key; at least 1.
     pub correlated: Option<u64>,
-    /// Some keys are deleted while the newer runs are loaded; misses and empty ranges are where
+    /// The keys that are deleted while newer runs are loaded. Misses and empty ranges lie where
     /// they were.
     pub deleted: Option<Deletion>,
-    /// Where the keys of newer runs come from, if not from where those of the last run do.
+    /// The source of keys of newer runs, if it is not that of the last run's keys.
     pub inserts: Option<Dist>,
-    /// Shares of closed seeks that find nothing: a list of questions for each.
+    /// Shares of closed seeks that find nothing. Each share has its own list of questions.
     pub empty_shares: Vec<f64>,
 }
 
-/// Which keys are deleted, and how.
+/// Which keys are deleted, and in which way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deletion {
-    /// Of the keys.
+    /// The share of the keys.
     pub share: f64,
-    /// How.
+    /// The way.
     pub by: DeletedBy,
 }
 
 /// How keys are deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeletedBy {
-    /// One after the other.
+    /// One deletion for each key.
     #[default]
     Key,
-    /// A range for each stretch of them.
+    /// One range deletion for each stretch of keys.
     Range,
 }
 
@@ -75,7 +75,7 @@ impl FromStr for DeletedBy {
     }
 }
 
-/// Stretches that keys are deleted in.
+/// The number of stretches of deleted keys.
 const STRETCHES: usize = 100;
 
 impl ReadWorkload {
@@ -105,30 +105,30 @@ impl ReadWorkload {
     }
 }
 
-/// The keys of a store, and how they come to be its keys.
+/// The keys of a store, and how they are written.
 pub(crate) struct Stored {
-    /// What is stored in the end.
+    /// The keys that are stored in the end.
     pub(crate) keys: KeySet,
     writes: Writes,
 }
 
 enum Writes {
-    /// The stored keys.
+    /// The stored keys are written once.
     Once,
-    /// The last run's keys and those of newer runs.
+    /// The keys of the last run and those of newer runs have different sources.
     Shifted { base: SortedKeys, newer: SortedKeys, from: Dist },
-    /// More keys than are stored in the end.
+    /// More keys are written than are stored in the end.
     Deleted { all: SortedKeys, deleted: Deleted },
 }
 
-/// What is written into a store: each list in random order, one after the other.
+/// What to write into a store: each list in random order, one list after the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Content<'k> {
     /// All keys, or those of the last level.
     pub(crate) keys: &'k SortedKeys,
-    /// Those of newer runs, if they are others.
+    /// The keys of newer runs, if they have a source of their own.
     pub(crate) newer: Option<&'k SortedKeys>,
-    /// What of them is deleted while newer runs are written.
+    /// The keys that are deleted while newer runs are written.
     pub(crate) deleted: Option<&'k Deleted>,
 }
 
@@ -136,12 +136,12 @@ pub(crate) struct Content<'k> {
 pub(crate) struct Deleted {
     pub(crate) by: DeletedBy,
     pub(crate) keys: SortedKeys,
-    /// Where each stretch of them ends in `keys`.
+    /// The end of each stretch in `keys`.
     pub(crate) ends: Vec<usize>,
 }
 
 impl Stored {
-    /// The keys of a plan. Requires: the workload was checked.
+    /// Draws the keys of a plan. Requires: the workload was checked.
     pub(crate) fn draw(
         workload: &ReadWorkload,
         (dist, format): (&Dist, FileFormat),
@@ -159,7 +159,7 @@ impl Stored {
         }
     }
 
-    /// What is to be written.
+    /// Returns what to write.
     pub(crate) fn content(&self) -> Content<'_> {
         let keys = self.keys.stored();
         match &self.writes {
@@ -173,7 +173,7 @@ impl Stored {
         }
     }
 
-    /// Where misses and empty ranges are.
+    /// Returns the location of misses and empty ranges.
     pub(crate) fn misses(&self, workload: &ReadWorkload) -> Misses<'_> {
         match (&self.writes, workload.correlated) {
             (Writes::Deleted { deleted, .. }, _) => Misses::Deleted(&deleted.keys),
@@ -182,7 +182,7 @@ impl Stored {
         }
     }
 
-    /// What was deleted, if anything.
+    /// Returns a report of the deletions. None: nothing was deleted.
     pub(crate) fn deleted(&self) -> Option<DeletedReport> {
         let deleted = self.content().deleted?;
         Some(DeletedReport {
@@ -192,7 +192,7 @@ impl Stored {
         })
     }
 
-    /// Where the keys of newer runs come from, if not from where the others do.
+    /// Returns the source of keys of newer runs, if it is a source of its own.
     pub(crate) fn inserts(&self) -> Option<&Dist> {
         match &self.writes {
             Writes::Shifted { from, .. } => Some(from),
@@ -201,7 +201,7 @@ impl Stored {
     }
 }
 
-/// Deletes a stretch at a random place of each of a hundred equal stripes of the keys.
+/// Divides the keys into a hundred equal stripes, and deletes a stretch at a random place of each.
 fn deleted(keys: KeySet, deletion: Deletion, seed: u64) -> Result<Stored> {
     let all = keys.stored().clone();
     let mut rng = Rng::new(scramble(seed ^ 5));
@@ -228,7 +228,7 @@ fn deleted(keys: KeySet, deletion: Deletion, seed: u64) -> Result<Stored> {
     Ok(Stored { keys: keys.with_stored(kept), writes })
 }
 
-/// Takes as many keys as the last run has, and for newer runs as many keys of the other law as
+/// Takes as many keys as the last run has. The other source gives newer runs as many keys as
 /// remain.
 fn shifted(keys: KeySet, other: &Dist, tree: &TreePlan) -> Result<Stored> {
     let count = keys.stored().len();
@@ -250,13 +250,13 @@ fn shifted(keys: KeySet, other: &Dist, tree: &TreePlan) -> Result<Stored> {
 }
 
 impl Deleted {
-    /// The places of a stretch's keys.
+    /// Returns the places of a stretch's keys.
     pub(crate) fn stretch(&self, nth: usize) -> Range<usize> {
         let start = nth.checked_sub(1).map_or(0, |before| self.ends[before]);
         start..self.ends[nth]
     }
 
-    /// The first key of a stretch, and the one right behind its last.
+    /// Returns the first key of a stretch, and the key right behind its last.
     pub(crate) fn bounds(&self, nth: usize) -> (&[u8], Vec<u8>) {
         let places = self.stretch(nth);
         (self.keys.get(places.start), [self.keys.get(places.end - 1), &[0]].concat())

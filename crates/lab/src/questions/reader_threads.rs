@@ -1,12 +1,11 @@
-//! Reader threads: they ask one store at once, each its own questions.
+//! Reader threads that query one store at once, each with its own questions.
 //! ```text
 //! seed --> thread 0: draws of the seed      every record with one thread has these
 //!      \-> thread t: draws of a generator of its own
 //! round    [all questions of thread 0]
 //!          [all questions of thread 1]      over when the last thread is
 //! ```
-//! Invariant: the same seed gives the same questions to the same thread, however many threads there
-//! are.
+//! Invariant: a seed gives a thread the same questions, however many threads there are.
 
 use std::hint::black_box;
 
@@ -20,25 +19,26 @@ use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::Draw;
 use crate::questions::unanswered::Ask;
 
-/// Questions of one kind: a list for each thread.
+/// Questions of one kind, with one list per thread.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderThreads {
     lists: Vec<Queries>,
 }
 
-/// The generator of a thread. `stream` tells generators of one seed apart.
+/// Returns the generator of a thread. `stream` distinguishes generators of one seed.
 fn thread_rng(seed: u64, stream: u64, thread: usize) -> Rng {
     let of_stream = scramble(seed ^ stream);
     Rng::new(if thread == 0 { of_stream } else { of_stream ^ scramble(thread as u64) })
 }
 
-/// The generators of so many threads.
+/// Returns the generators of `threads` threads.
 pub(crate) fn thread_rngs(seed: u64, stream: u64, threads: usize) -> Vec<Rng> {
     (0..threads).map(|thread| thread_rng(seed, stream, thread)).collect()
 }
 
 impl ReaderThreads {
-    /// The questions of every kind; and the first thread's generator, for more.
+    /// Draws the questions of every kind. Also returns the first thread's generator, for more
+    /// draws.
     pub(crate) fn draw_all(
         keys: &KeySet,
         draw: Draw<'_>,
@@ -46,7 +46,7 @@ impl ReaderThreads {
         threads: usize,
     ) -> Result<(Vec<ReaderThreads>, Rng)> {
         let rngs = |stream| thread_rngs(seed, stream, threads);
-        // Halves are from generators of their own: the other questions are those of earlier
+        // `PointHalf` has its own generators, so that the other questions stay those of earlier
         // records.
         let (mut others, mut halves) = (rngs(1), rngs(4));
         let readers = Kind::ALL.into_iter().map(|kind| {
@@ -56,7 +56,7 @@ impl ReaderThreads {
         Ok((readers.collect::<Result<_>>()?, others.swap_remove(0)))
     }
 
-    /// One list of questions for each generator.
+    /// Draws one list of questions for each generator.
     pub(crate) fn draw(
         kind: Kind,
         keys: &KeySet,
@@ -67,8 +67,8 @@ impl ReaderThreads {
         Ok(ReaderThreads { lists: lists.collect::<Result<_>>()? })
     }
 
-    /// What no stored key answers: a list of `count` or fewer for each thread. Each kind has
-    /// generators of its own, so its questions are the same whatever else is asked.
+    /// Draws questions that no stored key answers: at most `count` for each thread. Each kind has
+    /// its own generators, so its questions do not depend on other kinds.
     pub(crate) fn draw_asked(
         ask: Ask,
         keys: &KeySet,
@@ -81,27 +81,27 @@ impl ReaderThreads {
         Ok(ReaderThreads { lists: lists.collect::<Result<_>>()? })
     }
 
-    /// What is asked.
+    /// Returns the kind of the questions.
     pub(crate) fn kind(&self) -> Kind {
         self.lists[0].kind()
     }
 
-    /// The questions of all threads.
+    /// Returns the lists of all threads.
     pub(crate) fn lists(&self) -> &[Queries] {
         &self.lists
     }
 
-    /// The questions of the first thread.
+    /// Returns the list of the first thread.
     pub(crate) fn first(&self) -> &Queries {
         &self.lists[0]
     }
 
-    /// How many questions all threads have together.
+    /// Returns the number of questions of all threads together.
     pub(crate) fn len(&self) -> usize {
         self.lists.iter().map(Queries::len).sum()
     }
 
-    /// Every thread asks all of its questions. The first list is asked on this thread.
+    /// Lets every thread ask all its questions. The calling thread asks the first list.
     pub(crate) fn ask_all(&self, db: &Db) -> Result<()> {
         std::thread::scope(|scope| {
             let others = self.lists[1..].iter();
@@ -111,8 +111,7 @@ impl ReaderThreads {
         })
     }
 
-    /// Asks every question, one after the other, and counts the answers that differ from the sorted
-    /// keys.
+    /// Asks every question, and counts the answers that differ from the sorted keys.
     pub(crate) fn count_wrong(
         &self,
         db: &Db,
@@ -173,7 +172,7 @@ mod tests {
             readers.ask_all(&db).expect("asks");
             assert_eq!(asked(db.stats().expect("open")) - before, 900, "{}", kind.name());
         }
-        // The values are not those that belong to the keys: hits are wrong, of every thread.
+        // The values are not those of their keys, so every hit of every thread is wrong.
         let wrong = readers(Kind::PointHit, &keys, 3).count_wrong(&db, keys.stored(), 20);
         assert_eq!(wrong.expect("asks"), 900);
         let right = readers(Kind::PointMiss, &keys, 3).count_wrong(&db, keys.stored(), 20);

@@ -1,10 +1,9 @@
-//! A shift of the workload: the last level's keys come from one law, those of newer runs from
-//! another.
+//! A shift of the workload: keys of newer runs have another distribution than those of the last
+//! level.
 //! ```text
 //! load the last level -> ask misses (before) -> load newer runs -> ask the same misses (after)
 //! ```
-//! Invariant: the same questions are asked before and after, and neither time anything answers
-//! them.
+//! Invariant: the questions before and after are the same, and no key answers them at either time.
 
 use trommel::Db;
 
@@ -16,14 +15,14 @@ use crate::questions::read_workload::Stored;
 use crate::questions::reader_threads::ReaderThreads;
 use crate::report::{ShiftRates, ShiftReport};
 
-/// Measurements of a store whose last level alone was loaded.
+/// Measurements of a store when only its last level was loaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BaseSeen {
-    /// Time that went into the guard until then.
+    /// Seconds spent on the guard until then.
     guard_seconds: f64,
-    /// And until all was loaded.
+    /// Seconds spent on the guard until everything was loaded.
     pub(crate) guard_seconds_in_all: f64,
-    /// Runs searched needlessly per question.
+    /// Needless run searches per question.
     rates: ShiftRates,
     /// Wrong answers.
     pub(crate) wrong: u64,
@@ -51,13 +50,14 @@ impl BaseSeen {
         Ok(seen)
     }
 
-    /// Time in the guard for each key of newer runs.
+    /// Returns nanoseconds spent on the guard per key of newer runs.
     fn ns_per_insert(&self, new_keys: u64) -> f64 {
         (self.guard_seconds_in_all - self.guard_seconds) * 1e9 / new_keys as f64
     }
 }
 
-/// The report of several loads, with the measurements after all was loaded. None: nothing shifted.
+/// Returns the report of several loads; `after` was measured when all was loaded. None: nothing
+/// shifted.
 pub(crate) fn shift_report(
     seen: &[BaseSeen],
     stored: &Stored,

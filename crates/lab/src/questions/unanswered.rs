@@ -1,4 +1,4 @@
-//! Questions that no stored key answers, as people ask them.
+//! Questions that no stored key answers, as applications ask them.
 //! ```text
 //! points           a key like the stored ones
 //! ranges           [left, left + width - 1], left like the stored keys
@@ -8,10 +8,10 @@
 //! behind           a key at most 2^20 behind a stored one
 //! next             from just behind a stored key to the key that is `width` further on
 //! ```
-//! What begins with a prefix is asked for as a store asks: up to the least string above all of it,
-//! which counts as part of the range, though a key that is this string would be no answer. Where
-//! keys are numbers of eight bytes, it is up to the last number of that prefix.
-//! Invariant: no stored key is in any of these ranges; the same seed gives the same questions.
+//! A prefix query is the closed range up to the least string above all keys with the prefix, as a
+//! store asks it. That string itself is part of the range, though it has not the prefix. If keys
+//! are numbers of eight bytes, the range ends at the last number with the prefix.
+//! Invariant: no stored key is in any of these ranges. The same seed gives the same questions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,33 +32,33 @@ use crate::questions::queries::{Kind, Queries};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ask {
-    /// A key.
+    /// A single key.
     Points,
-    /// A range of some width.
+    /// A range of a given width.
     Ranges,
-    /// All keys that begin with what no stored key begins with.
+    /// All keys with a prefix that no stored key has.
     AbsentPrefix,
-    /// A stretch between keys that begin alike.
+    /// A stretch between stored keys that share a prefix.
     PresentPrefix,
-    /// All keys of a first part that is not there.
+    /// All keys with an absent first part.
     SecondPart,
     /// A key close behind a stored one.
     Behind,
-    /// What comes next behind a stored key, up to a limit.
+    /// The keys after a stored key, up to a distance.
     Next,
 }
 
-/// Stretches of a user's rows are so much of all moments.
+/// A stretch of a user's rows spans one moment in this many.
 const STRETCH_SHARE: u64 = 1000;
 
-/// A point is close behind a key up to here.
+/// The largest distance of a point behind a stored key.
 const CLOSE: u64 = 1 << 20;
 
-/// A closed range.
+/// The ends of a closed range.
 type Ends = (Vec<u8>, Vec<u8>);
 
 impl Ask {
-    /// Every kind there is.
+    /// All kinds.
     pub const ALL: [Ask; 7] = [
         Ask::Points,
         Ask::Ranges,
@@ -69,7 +69,7 @@ impl Ask {
         Ask::Next,
     ];
 
-    /// The name that people write.
+    /// Returns the name in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             Ask::Points => "points",
@@ -82,12 +82,12 @@ impl Ask {
         }
     }
 
-    /// The names that can be typed.
+    /// Returns the known names.
     pub fn known() -> String {
         Self::ALL.map(Ask::name).join(", ")
     }
 
-    /// An error if keys of this name have no such question.
+    /// Returns an error if keys of this distribution have no such question.
     pub(crate) fn check(asks: &[Ask], dist: &Dist) -> Result<()> {
         if asks.contains(&Ask::SecondPart) && FirstPart::of(dist).is_none() {
             let known = FirstPart::known();
@@ -98,7 +98,7 @@ impl Ask {
         Ok(())
     }
 
-    /// Whether it asks for what begins with a prefix, or from one prefix to another.
+    /// Whether it asks for one or more prefixes.
     pub(crate) fn has_prefixes(self) -> bool {
         matches!(self, Ask::AbsentPrefix | Ask::PresentPrefix | Ask::SecondPart)
     }
@@ -108,7 +108,8 @@ impl Ask {
         matches!(self, Ask::Points | Ask::Behind)
     }
 
-    /// The widths among these that it is asked with; of kinds that know their own width, None once.
+    /// Returns those of the widths that the kind is asked with. A kind with its own width returns a
+    /// single None.
     pub(crate) fn widths(self, widths: &[u64]) -> Vec<Option<u64>> {
         let those = |fits: fn(u64) -> bool| {
             widths.iter().copied().filter(|width| fits(*width)).map(Some).collect()
@@ -121,7 +122,8 @@ impl Ask {
         }
     }
 
-    /// `count` questions, or as many as a bounded number of draws finds; an error if it finds none.
+    /// Draws `count` questions, or as many as a bounded number of draws finds. An error if it finds
+    /// none.
     pub(crate) fn draw_some(
         self,
         keys: &KeySet,
@@ -137,7 +139,7 @@ impl Ask {
         Ok(drawn)
     }
 
-    /// At most `count` questions; fewer, or none, if a bounded number of draws finds no more.
+    /// Draws at most `count` questions; fewer, or none, if a bounded number of draws finds no more.
     pub(crate) fn draw(
         self,
         keys: &KeySet,
@@ -201,36 +203,36 @@ impl FromStr for Ask {
     }
 }
 
-/// Whether it is a range, and has no stored key.
+/// Whether the ends are in order, and no stored key lies between.
 fn is_empty(stored: &SortedKeys, (lower, upper): &Ends) -> bool {
     lower <= upper && stored.first_in(lower, upper).is_none()
 }
 
-/// How a range ends that takes in all with a prefix.
+/// The end of a range that covers a prefix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PrefixEnd {
-    /// At the least string above them.
+    /// The least string above all keys with the prefix.
     Above,
-    /// At the last number of eight bytes.
+    /// The last eight-byte number with the prefix.
     LastNumber,
 }
 
 const NUMBER_BYTES: usize = 8;
 
 impl PrefixEnd {
-    /// As these keys are asked for.
+    /// Returns the kind of end that suits these keys.
     pub(crate) fn of(stored: &SortedKeys) -> Self {
         let is_number = is_fixed(stored) && stored.longest() == NUMBER_BYTES;
         if is_number { PrefixEnd::LastNumber } else { PrefixEnd::Above }
     }
 
-    /// What begins with a prefix. None: no string is above all of it.
+    /// Returns the range of a prefix. None: no string is above all keys with the prefix.
     pub(crate) fn all_with(self, prefix: &[u8]) -> Option<Ends> {
         self.between(prefix.to_vec(), prefix.to_vec())
     }
 
-    /// The first key behind a range of `between` that is no part of it, given how the range ends.
-    /// None: nothing is behind it.
+    /// Returns the first key behind a range of `between`, given the range's upper end. None:
+    /// nothing is behind it.
     pub(crate) fn behind(self, upper: &[u8]) -> Option<Vec<u8>> {
         match self {
             PrefixEnd::Above => Some(upper.to_vec()),
@@ -238,7 +240,7 @@ impl PrefixEnd {
         }
     }
 
-    /// From what begins with one prefix to what begins with another one.
+    /// Returns the range from one prefix to another.
     fn between(self, first: Vec<u8>, mut last: Vec<u8>) -> Option<Ends> {
         let upper = match self {
             PrefixEnd::Above => after_all_with(last)?,
@@ -251,7 +253,7 @@ impl PrefixEnd {
     }
 }
 
-/// Whether all keys have one length.
+/// Whether all keys have the same length.
 fn is_fixed(stored: &SortedKeys) -> bool {
     stored.longest() * stored.len() == stored.size_bytes()
 }
@@ -260,13 +262,14 @@ fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// None: a stored key begins with the whole key.
+/// Returns the range of a key's shortest absent prefix. None: a stored key begins with the whole
+/// key.
 fn absent_prefix(stored: &SortedKeys, key: &[u8], end: PrefixEnd) -> Option<Ends> {
     end.all_with(shortest_absent_prefix(stored, key)?)
 }
 
-/// The shortest prefix of a key that no stored key begins with. None: one begins with the whole
-/// key.
+/// Returns the shortest prefix of `key` that no stored key begins with. None: a stored key begins
+/// with the whole key.
 pub(crate) fn shortest_absent_prefix<'k>(stored: &SortedKeys, key: &'k [u8]) -> Option<&'k [u8]> {
     let place = stored.place_from(key);
     let neighbours = place.saturating_sub(1)..(place + 1).min(stored.len());
@@ -274,7 +277,7 @@ pub(crate) fn shortest_absent_prefix<'k>(stored: &SortedKeys, key: &'k [u8]) -> 
     key.get(..=shared)
 }
 
-/// Moments anywhere among those of a user that is stored.
+/// Draws a stretch of moments of a stored user.
 fn stretch_of_user(stored: &SortedKeys, rng: &mut Rng) -> Ends {
     let user = &stored.get(rng.place(stored.len()))[..USER_BYTES];
     let digits = user[USER_BYTES - 8..].iter();
@@ -283,15 +286,15 @@ fn stretch_of_user(stored: &SortedKeys, rng: &mut Rng) -> Ends {
     (row(user, begin), row(user, begin + BELOW / STRETCH_SHARE))
 }
 
-/// The bytes that stored keys have, ascending.
+/// Returns the bytes that occur in stored keys, ascending.
 fn bytes_used(stored: &SortedKeys) -> Vec<u8> {
     let mut used = [false; 256];
     stored.iter().flatten().for_each(|byte| used[usize::from(*byte)] = true);
     (0..=u8::MAX).filter(|byte| used[usize::from(*byte)]).collect()
 }
 
-/// From one byte to another behind the prefix that two neighbours share, both between theirs.
-/// None: there is no such prefix, or no byte between theirs that keys have.
+/// Returns a range between two stored neighbours: their common prefix, followed by bytes between
+/// theirs. None: no byte that keys use lies between.
 fn stretch_between_neighbours(
     stored: &SortedKeys,
     bytes: &[u8],
@@ -313,8 +316,8 @@ fn stretch_between_neighbours(
     end.between(with(stretch[0]), with(stretch[1]))
 }
 
-/// From just behind a stored key on. `is_fixed`: keys have one length, so the next one is a number
-/// further; else it is the key with a zero byte.
+/// Returns a range that begins right behind a stored key. `is_fixed`: keys have one length, so the
+/// next key is the next number; otherwise it is the key with a zero byte.
 fn behind_key(stored: &SortedKeys, is_fixed: bool, width: u64, rng: &mut Rng) -> Ends {
     let key = stored.get(rng.place(stored.len()));
     let lower = if is_fixed { key_after(key, 1) } else { [key, &[0]].concat() };

@@ -1,5 +1,4 @@
-//! A tree that is grown to be recorded: a store of its own, whose background work is done step by
-//! step.
+//! A tree that grows only to be recorded, in its own store whose background work runs step by step.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -14,31 +13,31 @@ use crate::progress::Progress;
 use crate::replay::recorder::Recorder;
 use crate::replay::recording::{Recording, RecordingHead};
 
-/// What is to be recorded.
+/// What to record.
 #[derive(Clone, Debug)]
 pub struct ReplayPlan {
-    /// The guard: one that answers with codes.
+    /// The guard, which must answer with codes.
     pub guard: GuardKind,
-    /// Its memory, in bits per key.
+    /// Memory of the guard, in bits per key.
     pub bits_per_key: f64,
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u32,
-    /// When runs merge.
+    /// The merge policy.
     pub policy: Policy,
-    /// Flushes.
+    /// The number of flushes.
     pub flushes: u64,
-    /// Keys that each of them writes.
+    /// Keys that each flush writes.
     pub keys_per_flush: u64,
-    /// The number of followed keys that are written once. (A key that is written again and again
-    /// and a missing one are followed, too.)
+    /// How many followed keys are written once. Two more keys are followed: one that is written
+    /// again and again, and one that is never written.
     pub followed: u64,
     /// Seed of the keys.
     pub seed: u64,
-    /// Where the store is made: a new folder.
+    /// The store's folder: a new one.
     pub folder: PathBuf,
 }
 
-/// Lets a tree grow, and records it.
+/// Grows a tree, and records it.
 pub fn record_replay(plan: &ReplayPlan, progress: &mut dyn Progress) -> Result<Recording> {
     check(plan)?;
     let options = Options::new()
@@ -57,7 +56,7 @@ pub fn record_replay(plan: &ReplayPlan, progress: &mut dyn Progress) -> Result<R
     let bytes = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
     let mut recorder = Recorder::new(bytes, &plan.policy, plan.size_ratio);
     let (hand_on, trees) = mpsc::channel();
-    // Trees may outlive the store if it ends early; then they have no listener.
+    // If recording ends early, trees still come but have no receiver.
     db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
     let mut steps = Vec::new();
     progress.stage("growing a tree", plan.flushes);
@@ -90,18 +89,18 @@ fn check(plan: &ReplayPlan) -> Result<()> {
     }
 }
 
-/// The key that is written again and again, and the one that never is.
+/// The numbers of the key that is written again and again, and of the key that is never written.
 const UPDATED: u64 = u64::MAX;
 const ABSENT: u64 = u64::MAX - 1;
-/// Between two writes of the one that is.
+/// The flushes between two writes of `UPDATED`.
 const UPDATED_EVERY: u64 = 7;
 
-/// The name of the key with a number: eight letters that tell nothing of it.
+/// Returns the name of the key with this number: eight pseudo-random hexadecimal digits.
 fn key(plan: &ReplayPlan, number: u64) -> String {
     format!("{:08x}", scramble(number ^ scramble(plan.seed)) >> 32)
 }
 
-/// One key of each of some flushes, and the two others.
+/// Returns one key each of some flushes, and the two other followed keys.
 fn followed(plan: &ReplayPlan) -> Vec<String> {
     let count = plan.followed.min(plan.flushes);
     let flushes = (0..count).map(|place| place * plan.flushes / count);

@@ -1,25 +1,25 @@
 //! The shape of a tree at a step, and codes as positions in it (GRF, section 4.2).
 //!
-//! Invariant: no code is written as positions while the shape is no encoding.
+//! Invariant: a code is written as positions only if the shape is an encoding of a flush number.
 
 use trommel_filters::{Codes, FlushNumber, Shape, Span};
 
 use crate::replay::recording::{ReplayCode, ReplayDigits, ReplayRun};
 
-/// A version, as the filter's crate has it.
+/// A version of the tree in the types of the filters' crate.
 pub(crate) struct ReplayTree {
     pub(crate) shape: Shape,
-    /// The end of the oldest run, where the round begins.
+    /// The end of the oldest run, where the round began.
     origin: FlushNumber,
-    /// The next flush.
+    /// The number of the next flush.
     next: FlushNumber,
     size_ratio: u32,
-    /// Whether levels merge so that positions mean something: many runs in each, one in the last.
+    /// Whether positions have a meaning: all levels have many runs except the last, which has one.
     is_lazy: bool,
 }
 
 impl ReplayTree {
-    /// `is_lazy`: levels merge so that positions mean something.
+    /// `is_lazy`: whether the policy gives positions a meaning.
     pub(crate) fn new(levels: &[Vec<ReplayRun>], size_ratio: u32, is_lazy: bool) -> Self {
         let span = |run: &ReplayRun| Span::new(FlushNumber(run.span.0), FlushNumber(run.span.1));
         let spans = |runs: &Vec<ReplayRun>| runs.iter().filter_map(span).collect();
@@ -29,8 +29,8 @@ impl ReplayTree {
         ReplayTree { shape, origin, next, size_ratio, is_lazy }
     }
 
-    /// The shape of this round after the flushes below `next`, with a position for each level of
-    /// this tree.
+    /// Returns the shape of this round after the flushes below `next`, with a position for each
+    /// level of this tree.
     fn positions(&self, next: FlushNumber) -> Vec<usize> {
         let mut positions = Shape::of_round(self.origin, next, self.size_ratio).digits();
         let missing = self.shape.levels.len().saturating_sub(positions.len());
@@ -39,12 +39,12 @@ impl ReplayTree {
         positions
     }
 
-    /// Whether the shape is an encoding: all merges are done.
+    /// Whether the shape is an encoding: no merge is due.
     pub(crate) fn is_encoding(&self) -> bool {
         self.is_lazy && self.origin.0 > 0 && self.positions(self.next) == self.shape.digits()
     }
 
-    /// The codes of an answer, with the runs that they name.
+    /// Returns the codes of an answer, with the runs that they name.
     pub(crate) fn codes(&self, codes: &Codes) -> Vec<ReplayCode> {
         codes.as_slice().iter().map(|&code| self.code(code)).collect()
     }
@@ -56,8 +56,8 @@ impl ReplayTree {
         ReplayCode { span: (code.lo().0, code.hi().0), runs, digits: self.digits(code) }
     }
 
-    /// A code as the paper has it: what is left of a flush number when so many low digits are
-    /// dropped.
+    /// Returns a code in the paper's form: a flush number without some of its low digits. None: the
+    /// shape is no encoding.
     fn digits(&self, code: Span) -> Option<ReplayDigits> {
         if !self.is_encoding() {
             return None;
@@ -65,7 +65,7 @@ impl ReplayTree {
         let levels = self.shape.levels.len();
         let version = self.shape.digits();
         let (positions, kept) = if code.hi() <= self.origin {
-            // The last level: every key of it has the one indicator.
+            // All keys of the last level have the same single indicator.
             (self.positions(self.origin), 1)
         } else {
             let (from, width) =

@@ -1,8 +1,8 @@
-//! Makes steps of trees that follow each other.
+//! Turns successive trees into steps.
 //! ```text
 //! PinnedTree -> runs of each level -> what has changed -> ReplayStep, with the guard's answers
 //! ```
-//! Invariant: a step has the answers of the pinned tree alone; no key's history is kept.
+//! Invariant: a step has the answers of its pinned tree alone; no history of keys is kept.
 
 use trommel::Policy;
 use trommel::research::PinnedTree;
@@ -12,26 +12,26 @@ use crate::error::Result;
 use crate::replay::positions::ReplayTree;
 use crate::replay::recording::{ReplayAnswer, ReplayEvent, ReplayRun, ReplayStep};
 
-/// What has been recorded so far, as far as the next step needs it.
+/// What the next step needs of the recording so far.
 pub(crate) struct Recorder {
     keys: Vec<Vec<u8>>,
     size_ratio: u32,
     is_lazy: bool,
-    /// The levels after the last step. None: there was none.
+    /// The levels after the last step. None: there was no step.
     before: Option<Levels>,
 }
 
-/// Newest first, each with its runs, newest first.
+/// The runs of each level. Levels and runs are ordered newest first.
 type Levels = Vec<Vec<ReplayRun>>;
 
 impl Recorder {
-    /// Of a tree with this policy and ratio, and of these keys.
+    /// Creates a recorder for a tree with this policy and ratio, and for these keys.
     pub(crate) fn new(keys: Vec<Vec<u8>>, policy: &Policy, size_ratio: u32) -> Self {
         let is_lazy = *policy == Policy::default();
         Recorder { keys, size_ratio, is_lazy, before: None }
     }
 
-    /// The step that led to this tree. None: its runs are what they were.
+    /// Returns the step that led to this tree. None: its runs have not changed.
     pub(crate) fn step(&mut self, tree: &PinnedTree) -> Result<Option<ReplayStep>> {
         let now = levels(tree);
         let event = match &self.before {
@@ -82,10 +82,10 @@ fn levels(tree: &PinnedTree) -> Levels {
     levels
 }
 
-/// A run, and its level.
+/// A level and a run in it.
 type Placed = (usize, ReplayRun);
 
-/// What made `now` out of `before`. None: nothing has changed.
+/// Returns the event that turned `before` into `now`. None: nothing has changed.
 fn event(before: &Levels, now: &Levels) -> Option<ReplayEvent> {
     let placed = |levels: &Levels| -> Vec<Placed> {
         let runs = levels.iter().enumerate();
@@ -107,7 +107,7 @@ fn event(before: &Levels, now: &Levels) -> Option<ReplayEvent> {
     }
 }
 
-/// The runs that are not among the others.
+/// Returns the runs that are not among `others`.
 fn missing(runs: &[Placed], others: &[Placed]) -> Vec<Placed> {
     runs.iter().filter(|run| !others.contains(run)).copied().collect()
 }

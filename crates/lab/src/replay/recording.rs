@@ -1,41 +1,41 @@
-//! The life of a tree, as plain data: what a page plays back, and what files of recorded runs hold.
+//! The life of a tree as plain data, which a page plays back and files of recordings hold.
 //!
-//! Invariant: fields are an interface of the page and of those files.
+//! Invariant: the fields are an interface of that page and of those files.
 
 use serde::{Deserialize, Serialize};
 
-/// What a recording is of.
+/// The subject of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingHead {
     /// The store's guard.
     pub guard: String,
-    /// When runs merge.
+    /// The merge policy.
     pub policy: String,
-    /// T.
+    /// T, the size ratio.
     pub size_ratio: u32,
-    /// Memory of the guard.
+    /// Memory of the guard, in bits per key.
     pub bits_per_key: f64,
-    /// Keys that each flush wrote, besides the one that is written again and again. None: flushes
+    /// Keys that each flush wrote, except the one that is written again and again. None: flushes
     /// differ.
     pub keys_per_flush: Option<u64>,
     /// The followed keys.
     pub keys: Vec<String>,
 }
 
-/// The life of a tree.
+/// A recording: the life of a tree.
 #[derive(Clone, Debug, Serialize)]
 pub struct Recording {
-    /// What it is of.
+    /// The subject.
     #[serde(flatten)]
     pub head: RecordingHead,
-    /// The flushes that wrote each of the followed keys, as far as they were recorded.
+    /// For each followed key, the recorded flushes that wrote it.
     pub written: Vec<Vec<u64>>,
-    /// What happened.
+    /// The steps, in order.
     pub steps: Vec<ReplayStep>,
 }
 
 impl Recording {
-    /// A recording of these steps.
+    /// Creates a recording of these steps.
     pub(crate) fn new(head: RecordingHead, steps: Vec<ReplayStep>) -> Self {
         let mut written = vec![Vec::new(); head.keys.len()];
         for step in &steps {
@@ -56,22 +56,22 @@ impl Recording {
 pub enum ReplayEvent {
     /// The recording begins.
     Begin,
-    /// A memtable became a run.
+    /// A flush.
     Flush {
-        /// Its span.
+        /// The span of the new run.
         span: (u64, u64),
     },
-    /// Runs became one, or gave some of their keys to an older one.
+    /// A merge of runs, or of parts of their keys into an older run.
     Merge {
-        /// The spans that they had, newest first.
+        /// The spans of the merged runs, newest first.
         inputs: Vec<(u64, u64)>,
-        /// The spans of what they became: one, if all of them were merged. None: nothing outlived
-        /// it.
+        /// The spans of the resulting runs: one if the runs were merged whole. Empty: no entry
+        /// outlived the merge.
         outputs: Vec<(u64, u64)>,
-        /// The level of the last of these.
+        /// The level of the last resulting run.
         level: usize,
     },
-    /// Runs went to another level as they are.
+    /// Runs moved to another level unchanged.
     Move {
         /// Their spans.
         runs: Vec<(u64, u64)>,
@@ -81,7 +81,7 @@ pub enum ReplayEvent {
 /// A run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayRun {
-    /// Its flushes, [lo, hi).
+    /// Its flushes, as a half-open interval.
     pub span: (u64, u64),
     /// Its entries.
     pub entries: u64,
@@ -92,54 +92,54 @@ pub struct ReplayRun {
 pub struct ReplayStep {
     /// The change.
     pub event: ReplayEvent,
-    /// The levels, newest first, each with its runs, newest first.
+    /// The runs of each level. Levels and runs are ordered newest first.
     pub levels: Vec<Vec<ReplayRun>>,
-    /// How many runs each level has: the version's shape encoding, where no merge is due.
+    /// How many runs each level has. If no merge is due, this is the version's shape encoding.
     pub shape: Vec<usize>,
-    /// Whether it is one, in this round: the flushes since the round's beginning, written in base
+    /// Whether `shape` is an encoding: the number of flushes since the round began, written in base
     /// T.
     pub is_encoding: bool,
-    /// Memory of a global filter, in bytes: of its base, of its overlay.
+    /// Memory of a global filter in bytes: base and overlay.
     pub filter_bytes: Option<(u64, u64)>,
-    /// What the filter says of each followed key.
+    /// The filter's answer for each followed key.
     pub answers: Vec<ReplayAnswer>,
 }
 
-/// What the filter says of a key.
+/// The filter's answer for a key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReplayAnswer {
-    /// There are no codes to list: the guard has none, or too many.
+    /// Whether no codes are listed, because the guard has none or too many.
     pub is_uncoded: bool,
     /// The codes of the entries that match.
     pub codes: Vec<ReplayCode>,
-    /// The runs that may have it, by guard and fence pointers, counted from the newest of all,
-    /// newest first.
+    /// The runs that may have the key by guard and fence pointers. They are counted from the newest
+    /// run, and listed newest first.
     pub named: Vec<usize>,
-    /// The runs that have an entry of it: no guard was asked.
+    /// The runs that have an entry of the key, found without the guard.
     pub holds: Vec<usize>,
 }
 
-/// A code.
+/// A code of a filter entry.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReplayCode {
-    /// The flushes that the entry may be from, [lo, hi).
+    /// The flushes from which the entry may be, as a half-open interval.
     pub span: (u64, u64),
-    /// The runs that this names, counted from the newest of all.
+    /// The runs that the code names, counted from the newest run.
     pub runs: Vec<usize>,
-    /// As the paper writes it. None: the tree has another shape than a lazily levelled one with all
+    /// The code in the paper's form. None: the tree has not the shape of lazy leveling with all
     /// merges done.
     pub digits: Option<ReplayDigits>,
 }
 
-/// A code as positions of shapes.
+/// A code as positions in shapes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayDigits {
-    /// A position for each level, newest first: the shape before the flush.
+    /// The shape before the flush: a position for each level, newest first.
     pub positions: Vec<usize>,
-    /// How many of the last of them the code still has.
+    /// How many of the last positions the code keeps.
     pub kept: usize,
-    /// An indicator for each of these: 1 ends them.
+    /// An indicator for each of these positions; 1 is the last.
     pub unary: String,
-    /// How many positions at the end are as the version has them (the paper's m).
+    /// How many of the last positions equal those of the version (the paper's m).
     pub common_suffix: usize,
 }

@@ -1,12 +1,12 @@
-//! A run that is recorded while it happens, and read back.
+//! Records a run of a store while it happens, and reads recordings.
 //! ```text
 //! store   edit, edit, edit ...    --> trees, each pinned --> a thread, beside the store's --> FILE
 //! FILE    {"trommel_recording":1,"guard":"grf", ... "keys":[...]}
 //!         {"event":{"kind":"flush", ...},"levels":[...], ... "answers":[...]}    a line for a step
 //! ```
-//! Invariants: no flush and no merge is passed over, however fast they come: those that are not yet
-//! written wait, with their files. A line is written as a whole, so a run that is cut short leaves
-//! all steps before it.
+//! Invariants: no flush and no merge is missed, however fast they come. Trees that are not yet
+//! written wait, and keep their files alive. A line is written as a whole, so an interrupted
+//! recording has all its earlier steps.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -23,25 +23,25 @@ use crate::error::{LabError, Result};
 use crate::replay::recorder::Recorder;
 use crate::replay::recording::{Recording, RecordingHead, ReplayEvent, ReplayStep};
 
-/// The form of these files.
+/// The version of the file format.
 const FORM: u32 = 1;
 
-/// How each of them begins.
+/// The first bytes of every recording.
 const RECORDING_START: &[u8] = b"{\"trommel_recording\":";
 
-/// What is to be recorded of a store that is open.
+/// What to record of an open store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunToRecord {
-    /// The file to write. A recording that is there is written anew; any other file that has
-    /// something is left alone.
+    /// The file to write. An existing recording is overwritten; any other file that is not empty is
+    /// an error.
     pub file: PathBuf,
-    /// The keys to follow, as people read them, and themselves.
+    /// The keys to follow: the text form and the bytes.
     pub keys: Vec<(String, Vec<u8>)>,
-    /// Memory of the guard that was asked for.
+    /// Memory of the guard that was asked for, in bits per key.
     pub bits_per_key: f64,
 }
 
-/// The first line.
+/// The first line of a file.
 #[derive(Serialize, Deserialize)]
 struct FirstLine {
     trommel_recording: u32,
@@ -49,13 +49,13 @@ struct FirstLine {
     head: RecordingHead,
 }
 
-/// A run that is being recorded.
+/// A recording in progress.
 pub struct RunRecorder {
     writer: JoinHandle<Result<u64>>,
 }
 
 impl RunRecorder {
-    /// Begins with the tree as it is now.
+    /// Begins with the current tree.
     pub fn begin(plan: &RunToRecord, db: &Db) -> Result<RunRecorder> {
         if plan.keys.is_empty() {
             return Err(LabError::Plan("a key at least has to be followed".into()));
@@ -74,14 +74,14 @@ impl RunRecorder {
         lines.write(&FirstLine { trommel_recording: FORM, head })?;
         let recorder = Recorder::new(bytes, &stats.policy, stats.size_ratio);
         let (hand_on, trees) = mpsc::channel();
-        // Trees are dropped after a failed write: `end` returns the error.
+        // After a failed write, further trees are dropped; `end` returns the error.
         db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
         let writer = std::thread::spawn(move || write_steps(&trees, recorder, lines));
         Ok(RunRecorder { writer })
     }
 
-    /// Ends when all steps so far are written; returns their number. Requires: the store with which
-    /// it began.
+    /// Waits until all steps so far are written. Returns their number. Requires: `db` is the store
+    /// with which the recording began.
     pub fn end(self, db: &Db) -> Result<u64> {
         db.unfollow_tree()?;
         self.writer.join().expect("writing a recording does not panic")
@@ -136,11 +136,11 @@ fn unusable(path: &Path, problem: &str) -> LabError {
     LabError::Folder { path: path.to_path_buf(), problem: problem.to_string() }
 }
 
-/// Reads a recorded run. A last line that is not whole is none: the run was cut short.
+/// Reads a recording. An incomplete last line is ignored: the run was interrupted.
 pub fn read_recording(path: &Path) -> Result<Recording> {
     let bytes = std::fs::read(path).map_err(|error| unusable(path, &error.to_string()))?;
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
-    // What follows the last line's end: nothing, or a line that is not whole.
+    // What follows the last line feed is empty, or an incomplete line.
     lines.pop();
     let Some((first, rest)) = lines.split_first() else {
         return Err(unusable(path, "holds no whole line"));

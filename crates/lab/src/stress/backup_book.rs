@@ -1,9 +1,9 @@
-//! What the backups of a history must lead to.
+//! The expected contents of a history's backups.
 //! ```text
 //! generation 1   changes   generation 2      a state is remembered for each end, and for snapshots
 //!     41          -> 57         60           between them
 //! ```
-//! Invariant: what it remembers was said to be there.
+//! Invariant: the book has only states that a call reported as backed up.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,25 +13,25 @@ use trommel::storage::{Memory, Storage};
 
 use super::model::State;
 
-/// Moments that are remembered at most, of each kind.
+/// The most moments that are remembered of each kind.
 const MOMENTS_MAX: usize = 6;
 
-/// What the backups must lead to.
+/// The expected contents of the backups.
 #[derive(Default)]
 pub(crate) struct BackupBook {
-    /// Folders that were given up before this one.
+    /// Folders that were abandoned before the current one.
     given_up: u32,
-    /// By their numbers.
+    /// The state of each generation, by number.
     pub(crate) generations: BTreeMap<u64, KnownMoment>,
-    /// Those that changes lead to.
+    /// States that shipped changes lead to.
     pub(crate) shipped: Vec<KnownMoment>,
-    /// Those that the next changes may lead to.
+    /// States that the next changes may lead to.
     coming: Vec<KnownMoment>,
-    /// A generation may have writes that the store itself may lose.
+    /// Whether a generation may have writes that the store itself may lose.
     pub(crate) is_ahead: bool,
 }
 
-/// A state of the store, and its number.
+/// A state of the store, and its sequence number.
 pub(crate) struct KnownMoment {
     pub(crate) sequence: u64,
     pub(crate) state: State,
@@ -42,20 +42,21 @@ impl BackupBook {
         PathBuf::from(format!("backups-{}", self.given_up))
     }
 
-    /// Somebody has taken a snapshot.
+    /// Notes that a snapshot was taken.
     pub(crate) fn note(&mut self, sequence: u64, state: &State) {
         if !self.generations.is_empty() {
             push(&mut self.coming, KnownMoment { sequence, state: state.clone() });
         }
     }
 
-    /// All that the store shows is durable.
+    /// Notes that everything visible in the store is durable.
     pub(crate) fn store_is_durable(&mut self) {
         self.is_ahead = false;
     }
 
-    /// The store was opened, and may be older than before. If a generation has writes that it has
-    /// lost, others now get their numbers: changes would not follow that generation.
+    /// Notes that the store was opened, and may be older than before. If a generation has writes
+    /// that the store has lost, new writes reuse their numbers. Changes could not follow that
+    /// generation, so the folder is abandoned.
     pub(crate) fn store_may_be_older(&mut self, disk: &Memory) {
         self.coming.clear();
         if !self.is_ahead {
@@ -68,7 +69,7 @@ impl BackupBook {
         *self = BackupBook { given_up: self.given_up + 1, ..BackupBook::default() };
     }
 
-    /// Changes behind one write and up to another are there, and so is what lies between.
+    /// Notes that changes from one write up to another were shipped, with all states between.
     pub(crate) fn lead_to(&mut self, from: u64, end: KnownMoment) {
         let (to, coming) = (end.sequence, std::mem::take(&mut self.coming));
         for moment in coming {
@@ -81,14 +82,14 @@ impl BackupBook {
         push(&mut self.shipped, end);
     }
 
-    /// No other generations are there any more.
+    /// Notes which generations remain.
     pub(crate) fn keep(&mut self, kept: &[Generation]) {
         self.generations.retain(|number, _| kept.iter().any(|it| it.number == *number));
         let oldest = kept.iter().map(|it| it.sequence).min();
         self.shipped.retain(|moment| oldest.is_some_and(|oldest| moment.sequence >= oldest));
     }
 
-    /// Every generation that was made is there.
+    /// Checks that all known generations are listed.
     pub(crate) fn check(&self, listed: &[Generation]) -> Result<(), String> {
         for (number, moment) in &self.generations {
             let found = listed.iter().find(|it| it.number == *number).map(|it| it.sequence);
@@ -101,7 +102,7 @@ impl BackupBook {
     }
 }
 
-/// The oldest ones are forgotten.
+/// Appends a moment; forgets the oldest if there are too many.
 fn push(moments: &mut Vec<KnownMoment>, moment: KnownMoment) {
     moments.push(moment);
     if moments.len() > MOMENTS_MAX {

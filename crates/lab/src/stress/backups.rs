@@ -1,10 +1,11 @@
-//! Backups on the store's own disk: made, shipped to, pruned, and restored on a copy of the disk.
+//! Backups on the store's own disk: made, extended by changes, pruned, and restored on a copy of
+//! the disk.
 //! ```text
 //! generation 1   changes   generation 2   changes        the model is remembered at each end
 //!     41          -> 57         60         -> 80         and at snapshots between them
 //! the disk -> a copy, after a power cut or without one -> restored, opened, compared
 //! ```
-//! Invariant: what a call has said to be there survives any power cut.
+//! Invariant: what a call reported as backed up survives any power cut.
 
 use std::path::Path;
 
@@ -19,13 +20,13 @@ use super::setup;
 use super::world::{Checked, World};
 use crate::keys::rng::Rng;
 
-/// Generations that are kept at most: copies of the disk have all of them.
+/// The most generations that are kept, since copies of the disk include all of them.
 const GENERATIONS_MAX: usize = 4;
-/// Where stores are restored to.
+/// The folder of restored stores.
 const RESTORED: &str = "restored";
 
 impl World<'_> {
-    /// Does what a step says.
+    /// Applies an operation with backups.
     pub(crate) fn backup(&mut self, operation: &BackupOperation) -> Checked<()> {
         match operation {
             BackupOperation::BackUp(failure) => back_up(self, failure.as_ref()),
@@ -36,14 +37,15 @@ impl World<'_> {
     }
 }
 
-/// The backups on a disk. They are opened for each call, as by commands.
+/// Opens the backups on a disk. Each call opens them anew, like a command.
 fn open(world: &World<'_>, disk: &Memory) -> trommel::Result<Backups> {
     let environment = environment(world, disk);
     let objects = FolderObjects::open_with(world.backups.folder(), &environment)?;
     Ok(Backups::with(objects, environment))
 }
 
-/// Calls the backups, with a fault on the way if none waits already. Says whether they could fail.
+/// Calls the backups, with a failure unless one is armed already. Returns whether the call could
+/// fail, and its result.
 fn call<T>(
     world: &mut World<'_>,
     failure: Option<&Failure>,
@@ -66,7 +68,7 @@ fn back_up(world: &mut World<'_>, failure: Option<&Failure>) -> Checked<()> {
         prune(world, GENERATIONS_MAX / 2)?;
     }
     let (could_fail, made) = call(world, failure, Backups::back_up);
-    // What was in memory was flushed, if the disk did not fail just then.
+    // The backup has flushed the memtables, unless the disk failed meanwhile.
     match could_fail {
         true => world.backups.is_ahead = true,
         false => world.saved(),
@@ -84,11 +86,11 @@ fn back_up(world: &mut World<'_>, failure: Option<&Failure>) -> Checked<()> {
     Ok(())
 }
 
-/// Ships changes; where that cannot be, a generation is made.
+/// Ships changes, or makes a generation if changes cannot follow.
 fn ship(world: &mut World<'_>, failure: Option<&Failure>) -> Checked<()> {
     let (could_fail, shipped) = call(world, failure, Backups::ship);
     match &shipped {
-        // Its logs are gone, or a load has come.
+        // The store's logs are gone, or a bulk load has come.
         Err(Error::Gone { .. }) => {
             world.done.gone += 1;
             return back_up(world, None);
@@ -113,7 +115,7 @@ fn ship(world: &mut World<'_>, failure: Option<&Failure>) -> Checked<()> {
     Ok(())
 }
 
-/// After an error some of the old generations may be left.
+/// Prunes generations. After an error, some of the old ones may be left.
 fn prune(world: &mut World<'_>, keep: usize) -> Checked<()> {
     let could_fail = world.could_fail();
     let listed = open(world, &world.disk).and_then(|backups| {
@@ -200,7 +202,7 @@ mod tests {
         world.model.wrote(&[Write { place: 0, number: 7 }], true);
         back_up(&mut world, None).expect("backs up");
         (0..9).for_each(|seed| restore(&mut world, seed).expect("holds what the store has"));
-        // Behind the model's back.
+        // This write bypasses the model.
         put(&world, 8);
         back_up(&mut world, None).expect("backs up");
         prune(&mut world, 1).expect("prunes");

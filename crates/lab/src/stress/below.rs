@@ -1,8 +1,8 @@
-//! The real disk, below a folder: for histories, which name their folders themselves.
+//! The real disk below a folder, for histories that name their own folders.
 //! ```text
 //! db/000003.table  ->  /tmp/.../db/000003.table
 //! ```
-//! Invariant: what the disk does and says is passed on as it is.
+//! Invariant: calls and results of the disk are passed on unchanged.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use trommel::storage::{Disk, Folder, Storage};
 
-/// The real disk, each path taken as one below `root`.
+/// The real disk; each path is relative to `root`.
 pub(crate) struct Below {
     pub(crate) root: PathBuf,
 }

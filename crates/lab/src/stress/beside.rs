@@ -1,19 +1,19 @@
-//! Draws what is done beside the store: followers and backups, in the place of some reads.
+//! Draws operations beside the store: followers and backups, in place of some reads.
 //! ```text
 //! read of the store -> nearly always the same read
 //!                   -> now and then a follower opens, catches up, is read; a backup is made, read
 //! ```
-//! Invariant: these draws change no other draw of a history, so all of its writes stay.
+//! Invariant: these draws change no other draw of a history, so all its writes stay.
 
 use super::draw::draw_failure;
 use super::keys::Keys;
 use super::operation::{BackupOperation, FollowerOperation, StressOperation};
 use crate::keys::rng::Rng;
 
-/// Of the reads that are replaced such a share becomes operations of followers, in the mean over
-/// all histories: of all steps about a fourth of it.
+/// The mean share of replaceable reads that become operations of followers. Of all steps this is
+/// about a fourth.
 const FOLLOWER_SHARE: f64 = 0.07;
-/// Of backups, which cost more.
+/// The same share for backups, which cost more.
 const BACKUP_SHARE: f64 = 0.018;
 
 /// Draws followers and backups.
@@ -24,7 +24,7 @@ pub(crate) struct BesideDrawer {
 }
 
 impl BesideDrawer {
-    /// Of a history: some have no followers, or no backups.
+    /// Creates the drawer of a history. Some histories have no followers, or no backups.
     pub(crate) fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0be5_1de5);
         let mut factor = || [0.0, 1.0, 1.0, 2.0][rng.place(4)];
@@ -32,12 +32,12 @@ impl BesideDrawer {
         BesideDrawer { rng, followers, backups }
     }
 
-    /// There are none.
+    /// Creates a drawer without followers and backups.
     pub(crate) fn none() -> Self {
         BesideDrawer { rng: Rng::new(0), followers: 0.0, backups: 0.0 }
     }
 
-    /// Some of what was drawn becomes another operation.
+    /// Replaces some reads by other operations.
     pub(crate) fn instead_of(
         &mut self,
         operation: StressOperation,
@@ -84,7 +84,7 @@ impl BesideDrawer {
     }
 }
 
-/// What changes nothing, and costs about as much.
+/// Whether an operation changes nothing, and costs about as much as a replacement.
 fn is_read(operation: &StressOperation) -> bool {
     matches!(
         operation,

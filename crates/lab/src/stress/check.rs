@@ -1,9 +1,9 @@
-//! Comparisons of the store with the model.
+//! Compares the store with the model.
 //! ```text
 //! after each step   the touched keys, some others, at times a range      now and then: everything
 //! ```
-//! Invariant: a check changes nothing, but it may meet a fault of the disk: an error is then an
-//! answer.
+//! Invariant: a check changes nothing. It may meet a failure of the disk, and then an error is a
+//! valid answer.
 
 use std::ops::{Bound, Range};
 
@@ -19,16 +19,16 @@ use super::values::{keys_alone, read_through};
 use super::world::{Checked, World};
 use crate::keys::rng::Rng;
 
-/// Every so many steps everything is compared.
+/// The steps between two comparisons of everything.
 const FULL_EVERY: u32 = 256;
-/// Touched keys that are looked up.
+/// The most touched keys that are looked up.
 const TOUCHED_MAX: usize = 4;
-/// Keys that are looked up when everything is compared.
+/// The most keys that are looked up when everything is compared.
 pub(crate) const GETS_MAX: usize = 500;
-/// Entries of a scan that a check reads.
+/// The most entries of a scan that a check reads.
 const SCAN_MAX: usize = 8;
 
-/// The state that a store which was just opened shows.
+/// Returns the state of a store that was just opened.
 pub(crate) fn full_state(db: &Db, keys: &Keys) -> Checked<State> {
     let mut state = State(vec![0; keys.len()]);
     for entry in db.range(..) {
@@ -44,7 +44,7 @@ pub(crate) fn full_state(db: &Db, keys: &Keys) -> Checked<State> {
 }
 
 impl World<'_> {
-    /// The checks after a step.
+    /// Makes the checks after a step.
     pub(crate) fn check_after(&mut self, step: &StressStep) -> Checked<()> {
         let mut rng = Rng::new(u64::from(step.number));
         if let StressOperation::Write { writes, .. } | StressOperation::Ingest(writes) =
@@ -80,7 +80,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The first and the last keys of a deleted range, and a scan over it and some more.
+    /// Checks the first and the last keys of a deleted range, and scans over it and beyond.
     fn check_deleted(&mut self, deletion: &RangeDeletion, back: bool) -> Checked<()> {
         let places = deletion.places(self.keys);
         let touched = deletion.before.iter().chain(&deletion.after).map(|write| write.place);
@@ -116,7 +116,7 @@ impl World<'_> {
         self.done.allowed("get_reader", could_fail, read).map(|_| ())
     }
 
-    /// A key and the one before it, under way together.
+    /// Checks a key and the one before it, with both gets in flight.
     fn check_queue(&mut self, place: KeyIndex) -> Checked<()> {
         let could_fail = self.could_fail();
         let mut queue = self.db().queue(2);
@@ -150,8 +150,8 @@ impl World<'_> {
         self.done.allowed("scan", could_fail, read).map(|_| ())
     }
 
-    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was
-    /// written.
+    /// Checks that a range reported as empty has no key. Every key in a range is an entry, and
+    /// every entry was written.
     pub(crate) fn check_count(&mut self, edges: &Edges) -> Checked<()> {
         let could_fail = self.could_fail();
         let places = self.keys.places(edges);
@@ -195,8 +195,8 @@ impl World<'_> {
         self.done.allowed("scan of a snapshot", could_fail, read).map(|_| ())
     }
 
-    /// Compares every key, forward and backward, and one by one; of many keys a sample, another one
-    /// each time.
+    /// Compares everything by scans in both directions, and by single gets. Of many keys, gets take
+    /// a sample that differs each time.
     pub(crate) fn check_all(&mut self, turn: usize) -> Checked<()> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.check_scan(&all, false)?;
@@ -219,7 +219,7 @@ pub(crate) fn check_value(key: &[u8], found: Option<Value>, number: u32) -> Chec
     Err(format!("get {}: found {found}, expected #{number} (0: nothing)", key_text(key)))
 }
 
-/// A range that is said to be empty has no key.
+/// Checks that a range reported as empty has no key.
 pub(crate) fn check_empty(keys: u64, edges: &Edges) -> Checked<()> {
     match keys {
         0 => Ok(()),
@@ -227,7 +227,8 @@ pub(crate) fn check_empty(keys: u64, edges: &Edges) -> Checked<()> {
     }
 }
 
-/// Every key of a range is an entry, and every entry was written.
+/// Checks a count. Its upper bound covers the keys of the range, its lower bound does not exceed
+/// the writes to the range, and its estimate lies between.
 pub(crate) fn check_bounds(
     bounds: &CountBounds,
     keys: u64,
@@ -244,7 +245,7 @@ pub(crate) fn check_bounds(
     Err(format!("count of {range}: {bounds:?}, but it has {keys} keys of {written} writes"))
 }
 
-/// Reads a scan and compares it, up to so many entries. The inner error is the store's.
+/// Reads a bounded number of entries of a scan, and compares them. The inner error is the store's.
 pub(crate) fn read_scan(
     scan: Scan,
     state: &State,

@@ -1,4 +1,5 @@
-//! Second stores: checkpoints that are made on the way, and copies that are damaged and repaired.
+//! Copies of the store: checkpoints made during a history, and copies that are damaged and
+//! repaired.
 //! ```text
 //! checkpoint (a fault on the way)  -> the disk as it is, or after a power cut -> open: whole,
 //!                                     or refused
@@ -23,7 +24,7 @@ use super::setup;
 use super::world::{Checked, DIR, World};
 use crate::keys::rng::Rng;
 
-/// Makes a checkpoint, and looks at it on a copy of the disk. `number` makes the folder's name.
+/// Makes a checkpoint, and checks it on a copy of the disk. `number` is part of the folder's name.
 pub(crate) fn checkpoint(
     world: &mut World<'_>,
     failure: Option<&Failure>,
@@ -31,14 +32,15 @@ pub(crate) fn checkpoint(
     number: u32,
 ) -> Checked<()> {
     let folder = PathBuf::from(format!("copy-{number}"));
-    // A fault that waits already is enough.
+    // One armed failure is enough.
     let failure = failure.filter(|_| !world.could_fail());
     failure.iter().for_each(|failure| failure.arm(&world.disk));
     let could_fail = world.could_fail();
     let made = world.db().checkpoint(&folder);
     let is_whole = world.done.allowed("checkpoint", could_fail, made)?.is_some();
     if failure.is_some() {
-        // A checkpoint reads the store: its failure is no reason why the store may lose anything.
+        // A checkpoint only reads the store, so its failure does not allow the store to lose
+        // anything.
         world.disk.mend();
     }
     world.done.checkpoints += u64::from(is_whole);
@@ -54,10 +56,10 @@ pub(crate) fn checkpoint(
     before.map_or(Ok(()), |copy| copy.check_and_remove(&world.disk))
 }
 
-/// A checkpoint that stays while the store goes on: what the store writes changes no file of it.
+/// A checkpoint that stays while the store changes; the store's writes must not change its files.
 pub(crate) struct KeptCopy {
     folder: PathBuf,
-    /// Its files, and the bytes of each.
+    /// Its files with their lengths.
     sizes: Vec<(PathBuf, usize)>,
 }
 
@@ -69,7 +71,8 @@ impl KeptCopy {
         KeptCopy { sizes: sizes.collect(), folder }
     }
 
-    /// What cannot be removed stays: no other checkpoint has this name.
+    /// Checks the files and removes them. Files that cannot be removed stay: no other checkpoint
+    /// has this name.
     pub(crate) fn check_and_remove(self, disk: &Memory) -> Checked<()> {
         for (path, size) in &self.sizes {
             let now = disk.file(path).map(|bytes| bytes.len());
@@ -103,7 +106,7 @@ fn check_checkpoint(
     }
 }
 
-/// Compares what a store that was just opened holds, and has it go on.
+/// Compares the contents of a store that was just opened, and writes to it.
 pub(crate) fn check_contents(world: &World<'_>, db: &Db, expected: &State) -> Checked<()> {
     if &full_state(db, world.keys)? != expected {
         return Err("it holds something else than the store".into());
@@ -113,7 +116,7 @@ pub(crate) fn check_contents(world: &World<'_>, db: &Db, expected: &State) -> Ch
     no_damage(db)
 }
 
-/// Opens a store that is there, with drawn options.
+/// Opens an existing store with drawn options.
 fn open(world: &World<'_>, disk: &Memory, folder: &Path, rng: &mut Rng) -> trommel::Result<Db> {
     let options = setup::options(rng.next_u64()).create_if_missing(false);
     Db::open_with(folder, options, environment(world, disk))
@@ -130,9 +133,9 @@ fn no_damage(db: &Db) -> Checked<()> {
     if damage.is_empty() { Ok(()) } else { Err(format!("verify: {damage}")) }
 }
 
-/// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: the copy is
-/// the disk before the store was opened. `opened` is how the store then opened without damage; None
-/// if faults were planned.
+/// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: `copy` is
+/// the disk before the store was opened. `opened`: the state with which the store opened without
+/// damage; None if failures were armed.
 pub(crate) fn check_repair(
     world: &World<'_>,
     copy: &Memory,
@@ -142,7 +145,7 @@ pub(crate) fn check_repair(
     let (mut rng, sound) = (Rng::new(seed), copy.kill());
     let mut damages: Vec<String> =
         (0..rng.below(3)).filter_map(|_| damage(copy, &mut rng)).collect();
-    // The content of a file that is lost with its manifest entry cannot be reported.
+    // If a file and its manifest entry are both lost, nothing can report the loss.
     if !damages.is_empty() && rng.below(3) == 0 {
         damages.extend(damage_file(copy, &Path::new(DIR).join("MANIFEST"), &mut rng));
     }
@@ -152,14 +155,14 @@ pub(crate) fn check_repair(
     checked.map_err(|wrong| format!("a copy with {case}, repaired: {wrong}"))
 }
 
-/// Damages a file; says how. None: there is nothing to damage.
+/// Damages a file; returns a description. None: there is nothing to damage.
 fn damage(disk: &Memory, rng: &mut Rng) -> Option<String> {
     let files = files(disk);
     let (path, _) = files.iter().nth(rng.place(files.len().max(1)))?;
     damage_file(disk, path, rng)
 }
 
-/// The sound disk, with its logs and its manifest as they are on the damaged one.
+/// Returns the sound disk, but with the logs and the manifest of the damaged one.
 fn with_damaged_ends(sound: &Memory, damaged: &Memory) -> Memory {
     let ends = sound.kill();
     let has_end =
@@ -173,7 +176,8 @@ fn with_damaged_ends(sound: &Memory, damaged: &Memory) -> Memory {
     ends
 }
 
-/// Removes this file, cuts it, or flips a bit of it; says how. None: there is nothing to damage.
+/// Removes a file, truncates it, or flips one of its bits; returns a description. None: there is
+/// nothing to damage.
 fn damage_file(disk: &Memory, path: &Path, rng: &mut Rng) -> Option<String> {
     let (name, len) = (path.display(), disk.file(path)?.len() as u64);
     match rng.below(6) {
@@ -192,7 +196,7 @@ fn damage_file(disk: &Memory, path: &Path, rng: &mut Rng) -> Option<String> {
     }
 }
 
-/// The files of the store, but for its lock.
+/// Returns the files of the store, except its lock.
 fn files(disk: &Memory) -> BTreeMap<PathBuf, Vec<u8>> {
     let names = disk.list(Path::new(DIR)).unwrap_or_default();
     let paths = names.iter().filter(|name| *name != "LOCK").map(|name| Path::new(DIR).join(name));
@@ -210,7 +214,7 @@ fn repair_and_read(
     let before = files(copy);
     let report = match repair_with(DIR, &environment(world, copy)) {
         Ok(report) => report,
-        // A flipped bit of a version is another version; and without any file there is no store.
+        // A flipped bit of a version makes another version, and a folder without files is no store.
         Err(Error::Version { .. } | Error::Missing { .. }) if !is_sound => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
@@ -239,8 +243,8 @@ fn repair_and_read(
     if merged == found { Ok(()) } else { Err("a merge changes what it holds".into()) }
 }
 
-/// Whether the store with whole tables opens without a repair, and holds this. A log or a manifest
-/// that lost its end looks like after a crash: neither an opening nor a repair can tell.
+/// Whether the store with sound tables opens without a repair and has this state. A log or a
+/// manifest that lost its end looks like after a crash; neither an opening nor a repair can tell.
 fn opens_as(world: &World<'_>, ends: &Memory, found: &State, rng: &mut Rng) -> bool {
     let db = open(world, ends, Path::new(DIR), rng);
     let state = db.ok().and_then(|db| full_state(&db, world.keys).ok());
@@ -269,7 +273,7 @@ mod tests {
             let copy = world.disk.kill();
             check_repair(&world, &copy, Some(world.model.seen()), seed).expect("loses nothing");
         }
-        // Behind the model's back.
+        // This write bypasses the model.
         put(&world, 8);
         for seed in 0..9 {
             let wrong = checkpoint(&mut world, None, seed, 100 + seed as u32);

@@ -1,9 +1,10 @@
-//! The history of a seed.
+//! Draws the history of a seed.
 //! ```text
 //! seed -> keys, weights of the kinds of operations -> steps, each with all that it does
 //! ```
-//! Invariant: one seed, one history, whatever the store answers. Every history has weights of its
-//! own, some of them 0: a few kinds of operations find what many together hide (swarm testing).
+//! Invariant: a seed has one history, whatever the store answers. Every history has its own
+//! weights, some of them 0, because a few kinds of operations find what many together hide (swarm
+//! testing).
 
 use trommel::testing::Fault;
 
@@ -18,7 +19,7 @@ use crate::keys::rng::Rng;
 /// A drawn history.
 pub(crate) struct History {
     pub(crate) keys: Keys,
-    /// Draws the options of the first opening.
+    /// The seed of the options of the first opening.
     pub(crate) setup: u64,
     pub(crate) steps: Vec<StressStep>,
 }
@@ -54,7 +55,7 @@ enum OperationKind {
     Reopen,
 }
 
-/// How often each kind comes, in the mean over all histories.
+/// The mean weight of each kind over all histories.
 const WEIGHTS: [(OperationKind, f64); 27] = [
     (OperationKind::Put, 30.0),
     (OperationKind::PutExpiring, 4.0),
@@ -84,31 +85,31 @@ const WEIGHTS: [(OperationKind, f64); 27] = [
     (OperationKind::Fail, 0.5),
     (OperationKind::Reopen, 0.6),
 ];
-/// What a history may multiply a weight by.
+/// The factors by which a history may multiply a weight.
 const FACTORS: [f64; 6] = [0.0, 0.3, 1.0, 1.0, 2.0, 4.0];
 
-/// Draws the steps of a history one after the other.
+/// Draws the steps of a history one by one.
 pub(crate) struct Drawer {
     rng: Rng,
     weights: Vec<(OperationKind, f64)>,
     next_number: u32,
-    /// Ticks that have passed.
+    /// The ticks that have passed.
     pub(crate) ticks: u32,
     ranges: RangeDrawer,
     values: ValueDrawer,
     beside: BesideDrawer,
-    /// The disk is mended at the step with this number, if it still fails then.
+    /// The step at which the disk is mended, if it still fails then.
     mend_at: Option<u32>,
-    /// After a fault the power is cut at this step.
+    /// The step at which the power is cut after a fault.
     cut_at: Option<u32>,
 }
 
-/// The history of a seed, with so many steps.
+/// Draws the history of a seed, with `steps` steps.
 pub(crate) fn history(seed: u64, steps: u32) -> History {
     history_of(seed, steps, ValueDrawer::of_seed(seed))
 }
 
-/// As above, with these values.
+/// Like [`history`], with these draws of values.
 pub(crate) fn history_of(seed: u64, steps: u32, values: ValueDrawer) -> History {
     let mut rng = Rng::new(seed);
     let keys = Keys::draw_from(&mut rng);
@@ -123,7 +124,7 @@ pub(crate) fn history_of(seed: u64, steps: u32, values: ValueDrawer) -> History 
 fn draw_weights(rng: &mut Rng) -> Vec<(OperationKind, f64)> {
     let mut of_kind = |&(kind, weight): &(OperationKind, f64)| {
         let factor = FACTORS[rng.place(FACTORS.len())];
-        // Without these nothing happens, or memtables pile up.
+        // Without these kinds nothing happens, or memtables pile up.
         let needed = matches!(kind, OperationKind::Put | OperationKind::Step);
         (kind, weight * if needed { factor.max(0.5) } else { factor })
     };
@@ -137,13 +138,13 @@ impl Drawer {
         (values, beside): (ValueDrawer, BesideDrawer),
     ) -> Self {
         let (ranges, mend_at, cut_at) = (RangeDrawer::default(), None, None);
-        // Number 1 is the empty value's.
+        // Number 1 is that of the empty value.
         let (next_number, ticks) = (2, 0);
         Drawer { rng, weights, next_number, ticks, ranges, values, beside, mend_at, cut_at }
     }
 
-    /// Draws for one of several writers, which leaves maintenance to others. `flushes`: it may
-    /// flush memtables, as loading past the log does, too.
+    /// Creates the drawer of one of several writers, which leaves maintenance to others. `flushes`:
+    /// it may flush memtables, which includes bulk loads.
     pub(crate) fn of_writer(mut rng: Rng, flushes: bool) -> Self {
         let mut weights = draw_weights(&mut rng);
         for (kind, weight) in &mut weights {
@@ -159,7 +160,7 @@ impl Drawer {
                 _ => 1.0,
             };
         }
-        // What is to pile up in memory does not, where values are apart.
+        // Values that are stored apart do not pile up in memory.
         let seed = Some(rng.next_u64()).filter(|_| flushes);
         let values = seed.map_or_else(ValueDrawer::short, ValueDrawer::of_seed);
         Drawer::new(rng, weights, (values, BesideDrawer::none()))
@@ -169,12 +170,13 @@ impl Drawer {
         self.rng.weighted(&self.weights).unwrap_or(OperationKind::Put)
     }
 
-    /// What the step of a number does.
+    /// Draws the operation of a step.
     pub(crate) fn operation(&mut self, number: u32, keys: &Keys) -> StressOperation {
         let operation = self.any_operation(number, keys);
         let reopening = if let StressOperation::Reopen(it) = &operation { Some(it) } else { None };
         if reopening.is_some_and(|it| it.end == End::Kill) {
-            // What a killed process has left is not durable yet: neither log nor values.
+            // Bytes that a killed process leaves are not durable yet, neither in logs nor in value
+            // files.
             self.cut_at = self.values.cut_after_kill().map(|steps| number + steps);
         }
         let operation = self.values.instead_of(operation, keys);
@@ -255,7 +257,7 @@ impl Drawer {
         keys.draw_edges(&mut self.rng)
     }
 
-    /// So many writes, deletions among them in that share.
+    /// Draws `count` writes, of which a share of `deletions` are deletions.
     fn writes(&mut self, count: usize, deletions: f64, keys: &Keys) -> StressOperation {
         let mut writes = Vec::with_capacity(count);
         for _ in 0..count {
@@ -266,7 +268,7 @@ impl Drawer {
         StressOperation::Write { writes, synced: self.rng.below(12) == 0 }
     }
 
-    /// The number of a new value.
+    /// Returns the number of a new value.
     pub(crate) fn number(&mut self) -> u32 {
         if self.rng.below(24) == 0 {
             return 1;
@@ -275,7 +277,7 @@ impl Drawer {
         self.values.number(self.next_number - 1)
     }
 
-    /// Neighbouring keys, up to so many, put or deleted in one batch.
+    /// Draws at most `most` neighbouring keys that one batch puts or deletes.
     fn stretch(&mut self, most: usize, puts: bool, keys: &Keys) -> StressOperation {
         let first = self.rng.place(keys.len());
         let end = (first + 1 + self.rng.place(most)).min(keys.len());
@@ -287,7 +289,7 @@ impl Drawer {
         StressOperation::Write { writes: places.map(write).collect(), synced: false }
     }
 
-    /// Some writes of which some expire, most of them soon.
+    /// Draws some writes of which some expire, most of them soon.
     fn put_expiring(&mut self, keys: &Keys) -> StressOperation {
         let count = [1, 1, 5][self.rng.place(3)];
         let mut operation = self.writes(count, 0.0, keys);
@@ -300,7 +302,7 @@ impl Drawer {
         operation
     }
 
-    /// A range, alone or in a batch with others.
+    /// Draws a range deletion, alone or in a batch with writes.
     fn delete_range(&mut self, keys: &Keys) -> StressOperation {
         let (from, to) = self.ranges.draw(keys, &mut self.rng);
         let mut some = || -> Vec<Write> {
@@ -313,7 +315,7 @@ impl Drawer {
         StressOperation::DeleteRange(RangeDeletion { before, from, to, after, synced })
     }
 
-    /// Some keys, near each other or not.
+    /// Draws keys for a bulk load, near each other or not.
     fn ingest(&mut self, keys: &Keys) -> StressOperation {
         let mut places: Vec<KeyIndex> = match self.rng.below(2) {
             0 => (0..self.rng.place(20)).map(|_| keys.draw(&mut self.rng)).collect(),

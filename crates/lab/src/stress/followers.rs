@@ -1,11 +1,12 @@
-//! Followers of the store: each shows the state at its own number, and moves on when it is told to.
+//! Followers of the store. Each shows the state at its own sequence number, and catches up when
+//! told to.
 //! ```text
 //! store      41   42   43   44   45              the model's journal knows the last states
 //! follower             43                        reads are compared with the state at 43
 //!            41                                  so are those of a snapshot that it has kept
 //! ```
-//! Invariant: a follower ends where another process would have to open it anew, or where its
-//! simulated disk ends: with a power cut, a killed process, a fault and an opening.
+//! Invariant: a follower is dropped where another process would have to open it anew, or where its
+//! simulated disk ends. That is at a power cut, a killed process, a fault and an opening.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -21,7 +22,7 @@ use super::world::{Checked, DIR, Done, World};
 use crate::keys::rng::Rng;
 
 impl Done {
-    /// As `allowed`, of what a follower reads: a file may be gone.
+    /// Like `allowed`, for reads of a follower, which may also find that a file is gone.
     fn allowed_of_follower<T>(
         &mut self,
         what: &str,
@@ -54,7 +55,7 @@ impl World<'_> {
     }
 
     fn follow(&mut self, seed: u64) -> Checked<()> {
-        // A first opening believes a manifest's only edit, even if that load was refused.
+        // A first opening trusts the manifest's only edit, even if that load was refused.
         if self.load_in_doubt {
             return Ok(());
         }
@@ -89,7 +90,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// What a follower shows stays with it, if it is known.
+    /// Keeps a snapshot of what a follower shows, if its state is known.
     fn keep_snapshot(&mut self, which: usize) -> Checked<()> {
         let could_fail = self.could_fail();
         let held = &mut self.followers[which];
@@ -100,7 +101,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Compares what a follower shows now, or what it has shown before, if that is known.
+    /// Compares what a follower shows, or showed before, if the state is known.
     fn read_follower(
         &mut self,
         which: usize,
@@ -127,7 +128,8 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The store was closed, and nothing has failed: its log says that all of it counts.
+    /// Checks followers of a store that was closed without failures: its log says that all its
+    /// entries count.
     pub(crate) fn check_followers_of_closed(&mut self) -> Checked<()> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         for which in 0..self.followers.len() {
@@ -142,7 +144,8 @@ impl World<'_> {
     }
 }
 
-/// What a follower has answered: what is wrong, nothing known, or its own error.
+/// The result of a follower's read: an error of the check, None for an unknown state, or the
+/// follower's own result.
 type Read = Checked<Option<trommel::Result<()>>>;
 
 impl HeldFollower {
@@ -162,7 +165,7 @@ impl HeldFollower {
     }
 }
 
-/// Compares a key, a range both ways, and what the guard says of it. The inner error is the
+/// Compares a key, a range in both directions, and the guard's answers. The inner error is the
 /// follower's.
 fn compare(
     snapshot: &Snapshot,
@@ -191,7 +194,7 @@ fn compare(
     Ok(Ok(()))
 }
 
-/// Those that the store keeps, and often few files that may be open.
+/// Draws options: those of the store, often with few files that may be open.
 fn options(rng: &mut Rng) -> FollowOptions {
     let files = [None, Some(100), Some(4), Some(1)][rng.place(4)];
     let options = files.map_or_else(Options::new, |files| Options::new().max_open_files(files));

@@ -1,4 +1,4 @@
-//! Snapshots, scans and followers that are held open while the store changes.
+//! Snapshots, scans and followers that stay open while the store changes.
 //! ```text
 //! taken:  the state, or what the scan must still give      compared whenever it is read or moved
 //! ```
@@ -13,28 +13,28 @@ use super::keys::{KeyIndex, Keys};
 use super::model::{State, expiry_of, number_of, value_of};
 use super::operation::{Write, key_text, way};
 
-/// A follower, and what it shows.
+/// A follower, and the expected state.
 pub(crate) struct HeldFollower {
     pub(crate) follower: Follower,
-    /// None: what the store was at its number is not known.
+    /// None: the state of the store at the follower's number is unknown.
     pub(crate) state: Option<State>,
-    /// What it has shown before.
+    /// A snapshot of what it showed before.
     pub(crate) before: Option<HeldSnapshot>,
 }
 
-/// A snapshot, and the state that it shows.
+/// A snapshot, and the expected state.
 pub(crate) struct HeldSnapshot {
     pub(crate) snapshot: Snapshot,
     pub(crate) state: State,
 }
 
-/// A scan, and what it must still give.
+/// A scan, and the entries that it must still return.
 pub(crate) struct HeldScan {
     scan: Scan,
     expected: VecDeque<Write>,
 }
 
-/// The keys that have values, at some places of a state.
+/// Returns the keys that have values, at some places of a state.
 pub(crate) fn entries_of(
     state: &State,
     places: std::ops::Range<usize>,
@@ -43,7 +43,7 @@ pub(crate) fn entries_of(
     numbers.filter(|entry| entry.number != 0)
 }
 
-/// The next entry of one of the keys.
+/// Returns the next entry whose key belongs to the history.
 pub(crate) fn next_of(
     scan: &mut Scan,
     back: bool,
@@ -58,7 +58,7 @@ pub(crate) fn next_of(
     }
 }
 
-/// The difference between a key and value and what is expected, in words.
+/// Compares an entry with the expected one; the error describes the difference.
 pub(crate) fn compare(
     found: Option<&KeyValue>,
     expected: Option<Write>,
@@ -81,7 +81,7 @@ pub(crate) fn compare(
     Err(format!("found {}, expected {expected}", found.unwrap_or_else(nothing)))
 }
 
-/// A value as the number that it stands for.
+/// Describes a value by its number.
 pub(crate) fn value_text(value: &[u8]) -> String {
     number_of(value).map_or_else(|| format!("no value: {}", key_text(value)), |n| format!("#{n}"))
 }
@@ -91,13 +91,13 @@ impl HeldScan {
         HeldScan { scan, expected: entries_of(state, places).collect() }
     }
 
-    /// Time has come to a tick: what expires by then is gone.
+    /// Removes the entries that expire by this tick.
     pub(crate) fn expire(&mut self, tick: u32) {
         let stays = |write: &Write| expiry_of(write.number).is_none_or(|expiry| expiry > tick);
         self.expected.retain(stays);
     }
 
-    /// Moves on. The inner error is the store's.
+    /// Moves the scan, and compares. The inner error is the store's.
     pub(crate) fn step(
         &mut self,
         back: bool,

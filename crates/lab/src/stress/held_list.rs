@@ -1,4 +1,4 @@
-//! A list of what is held open, of bounded length.
+//! A bounded list of items that are held open.
 //! ```text
 //! push d    [a b c] -> [b c d]      the oldest gives way
 //! place 4   [b c d] -> 1            a drawn number, counted round
@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 pub(crate) struct HeldList<T, const MAX: usize = 6>(Vec<T>);
 
 impl<T, const MAX: usize> HeldList<T, MAX> {
-    /// Adds one. The oldest is dropped for it if there is no room.
+    /// Adds an item. If the list is full, drops the oldest one.
     pub(crate) fn push(&mut self, item: T) {
         if self.0.len() == MAX {
             self.0.remove(0);
@@ -19,19 +19,19 @@ impl<T, const MAX: usize> HeldList<T, MAX> {
         self.0.push(item);
     }
 
-    /// The place that a drawn number stands for. None: the list is empty.
+    /// Returns the place of a drawn number, modulo the length. None: the list is empty.
     pub(crate) fn place(&self, drawn: usize) -> Option<usize> {
         drawn.checked_rem(self.0.len())
     }
 
-    /// Drops the one that a drawn number stands for, if there is one.
+    /// Drops the item of a drawn number, if there is any.
     pub(crate) fn drop_one(&mut self, drawn: usize) {
         if let Some(place) = self.place(drawn) {
             self.0.remove(place);
         }
     }
 
-    /// Takes one out. The newest gets its place.
+    /// Takes an item out and puts the newest in its place.
     pub(crate) fn swap_remove(&mut self, place: usize) -> T {
         self.0.swap_remove(place)
     }

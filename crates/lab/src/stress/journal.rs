@@ -1,40 +1,40 @@
-//! What the store was at its last numbers: what a follower shows, and what changes lead to.
+//! The states of the store at its last sequence numbers, for followers and shipped changes.
 //! ```text
 //! number   41        42          43          44
 //! state    known     <- undo     <- undo     as readers see it now
 //! ```
-//! Invariant: a group of writes is in a state as a whole, or not at all.
+//! Invariant: a state has a group of writes as a whole, or not at all.
 
 use std::collections::VecDeque;
 
 use super::model::{Model, State};
 use super::operation::Write;
 
-/// Groups that can be undone. A follower that has caught up lacks few of them.
+/// The most groups that can be undone. A follower that has caught up lacks only a few.
 const GROUPS_MAX: usize = 64;
 
-/// The last groups of writes, and what they have overwritten.
+/// The last groups of writes, and the values that they have overwritten.
 #[derive(Default)]
 pub(crate) struct Journal {
-    /// From this number on states can be told.
+    /// The least number whose state is known.
     from: u64,
     groups: VecDeque<Undo>,
 }
 
 struct Undo {
-    /// The store's number behind the group.
+    /// The store's sequence number after the group.
     number: u64,
     before: Vec<Write>,
 }
 
 impl Journal {
-    /// The store was opened, and has this number. How it came there is not known.
+    /// Begins anew: the store was opened at this number, and how it got there is unknown.
     pub(crate) fn begin(&mut self, number: u64) {
         self.from = number;
         self.groups.clear();
     }
 
-    /// A group of writes was acknowledged. Requires: `seen` is the state before it.
+    /// Notes an acknowledged group of writes. Requires: `seen` is the state before it.
     pub(crate) fn note(&mut self, number: u64, writes: &[Write], seen: &State) {
         let old = |write: &Write| Write { number: seen.0[usize::from(write.place)], ..*write };
         self.groups.push_back(Undo { number, before: writes.iter().map(old).collect() });
@@ -43,12 +43,12 @@ impl Journal {
         }
     }
 
-    /// The number of the last group.
+    /// Returns the number of the last group.
     pub(crate) fn newest(&self) -> u64 {
         self.groups.back().map_or(self.from, |group| group.number)
     }
 
-    /// The state at a number, as it is now that some of it has expired. None: it is too old.
+    /// Returns the state at a number, without what has expired by now. None: the number is too old.
     pub(crate) fn state_at(&self, number: u64, model: &Model) -> Option<State> {
         if number < self.from {
             return None;

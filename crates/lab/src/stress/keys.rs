@@ -1,9 +1,9 @@
-//! The keys of a history. They are few, so that they are overwritten, deleted and asked for again;
-//! their kinds are hard for filters and cursors.
+//! The keys of a history. They are few, so that they are overwritten, deleted and read again. Their
+//! kinds are hard for filters and cursors.
 //! ```text
 //! seed -> kind (hot, text, ids, clustered, ...) -> sorted list     a key is its place in it
 //! ```
-//! Invariant: sorted and distinct, so the order of places is the order of keys.
+//! Invariant: keys are sorted and distinct, so the order of places is the order of keys.
 
 use std::ops::Bound;
 
@@ -11,19 +11,19 @@ use trommel::limits::KEY_BYTES_MAX;
 
 use crate::keys::rng::Rng;
 
-/// A key: its place in the list.
+/// A key, by its place in the list.
 pub(crate) type KeyIndex = u16;
 
 /// The bounds of a range.
 pub(crate) type Edges = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// The keys that a history writes, and how it chooses among them.
+/// The keys of a history, and how it draws them.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     sorted: Vec<Vec<u8>>,
-    /// Draws are powers of a number below 1: the larger, the more often the first keys come.
+    /// The exponent of draws: the larger it is, the more often the first keys come.
     skew: i32,
-    /// Others write other keys into the same store.
+    /// Whether others write further keys into the same store.
     is_share: bool,
 }
 
@@ -41,19 +41,19 @@ impl Keys {
         Keys { sorted, skew: [1, 1, 2, 5][rng.place(4)], is_share: false }
     }
 
-    /// So many numbers, one after the other.
+    /// Returns `count` consecutive numbers.
     pub(crate) fn dense(count: u64) -> Self {
         let sorted = (0..count).map(|id| id.to_be_bytes().to_vec()).collect();
         Keys { sorted, skew: 1, is_share: false }
     }
 
-    /// Some of the keys, beside which others write the rest.
+    /// Returns some of the keys; others write the rest.
     pub(crate) fn share(&self, places: impl Iterator<Item = usize>) -> Self {
         let sorted = places.map(|place| self.sorted[place].clone()).collect();
         Keys { sorted, skew: self.skew, is_share: true }
     }
 
-    /// Whether a key of a scan belongs to another writer.
+    /// Whether a key that a scan returned belongs to another writer.
     pub(crate) fn is_foreign(&self, key: &[u8]) -> bool {
         self.is_share && self.place_of(key).is_none()
     }
@@ -66,7 +66,7 @@ impl Keys {
         &self.sorted[usize::from(place)]
     }
 
-    /// The place of a key. None: it is not one of them.
+    /// Returns the place of a key. None: it is none of these keys.
     pub(crate) fn place_of(&self, key: &[u8]) -> Option<KeyIndex> {
         let found = self.sorted.binary_search_by(|known| known.as_slice().cmp(key));
         found.ok().map(|place| place as KeyIndex)
@@ -76,10 +76,10 @@ impl Keys {
         (rng.unit().powi(self.skew) * self.len() as f64) as KeyIndex
     }
 
-    /// Bounds of a range: keys and their neighbours that are no keys, mostly in order.
+    /// Draws the bounds of a range: keys, or neighbours that are no keys, mostly in order.
     pub(crate) fn draw_edges(&self, rng: &mut Rng) -> Edges {
         let (one, other) = (rng.place(self.len()), rng.place(self.len()));
-        // Ranges over half of many keys take most of the time, and find little.
+        // Ranges over half of many keys take most of the time and find little.
         let near = rng.below(if self.len() > 300 { 12 } else { 2 }) != 1;
         let other = if near { (one + rng.place(8)).min(self.len() - 1) } else { other };
         let in_order = rng.below(16) != 0;
@@ -102,7 +102,7 @@ impl Keys {
         }
     }
 
-    /// The places of the keys in a range.
+    /// Returns the places of the keys in a range.
     pub(crate) fn places(&self, (lower, upper): &Edges) -> std::ops::Range<usize> {
         let below = |bound: &[u8]| self.sorted.partition_point(|key| key.as_slice() < bound);
         let up_to = |bound: &[u8]| self.sorted.partition_point(|key| key.as_slice() <= bound);
@@ -124,13 +124,13 @@ fn some(rng: &mut Rng, least: usize, most: usize) -> usize {
     least + rng.place(most - least)
 }
 
-/// A handful, the empty key among them: each is written hundreds of times.
+/// A few keys, including the empty one: each is written hundreds of times.
 fn hot(_rng: &mut Rng) -> Vec<Vec<u8>> {
     let few: [&[u8]; 9] = [b"", b"\0", b"\0\0", b"a", b"ab", b"b", b"hot", b"\xff", b"\xff\xff"];
     few.map(<[u8]>::to_vec).to_vec()
 }
 
-/// Paths: long common prefixes, keys that are prefixes of keys.
+/// Paths: long common prefixes, and keys that are prefixes of other keys.
 fn text(rng: &mut Rng) -> Vec<Vec<u8>> {
     const WORDS: [&str; 8] = ["usr", "lib", "a", "ab", "share", "node_modules", "é", ""];
     let count = some(rng, 40, 500);
@@ -142,13 +142,13 @@ fn text(rng: &mut Rng) -> Vec<Vec<u8>> {
     (0..count).map(|_| path(rng)).collect()
 }
 
-/// Dense numbers.
+/// Consecutive numbers.
 fn ids(rng: &mut Rng) -> Vec<Vec<u8>> {
     let (count, first) = (some(rng, 50, 1500) as u64, rng.next_u64() >> (1 + rng.below(63)));
     (first..first + count).map(|id| id.to_be_bytes().to_vec()).collect()
 }
 
-/// Crowds of numbers, far apart, the gaps in each of many sizes.
+/// Clusters of numbers, far apart, with gaps of many sizes within.
 fn clustered(rng: &mut Rng) -> Vec<Vec<u8>> {
     let centers: Vec<u64> = (0..some(rng, 1, 12)).map(|_| rng.next_u64()).collect();
     let near = |rng: &mut Rng| {
@@ -158,7 +158,7 @@ fn clustered(rng: &mut Rng) -> Vec<Vec<u8>> {
     (0..some(rng, 50, 1500)).map(|_| near(rng)).collect()
 }
 
-/// Few bytes of an alphabet of edges: prefixes of each other, zeros and ones at the end.
+/// Short keys over few edge-case bytes: prefixes of each other, with zeros and ones at the end.
 fn short_bytes(rng: &mut Rng) -> Vec<Vec<u8>> {
     let key = |rng: &mut Rng| {
         let len = rng.place(7);
@@ -171,7 +171,7 @@ fn uniform(rng: &mut Rng) -> Vec<Vec<u8>> {
     (0..some(rng, 50, 1500)).map(|_| rng.next_u64().to_be_bytes().to_vec()).collect()
 }
 
-/// Longer than a block, some as long as a key may be.
+/// Keys longer than a block, some as long as keys may be.
 fn long(rng: &mut Rng) -> Vec<Vec<u8>> {
     let shared: Vec<u8> = (0..2000).map(|place| (place / 7) as u8).collect();
     let key = |rng: &mut Rng| {
@@ -186,14 +186,14 @@ fn long(rng: &mut Rng) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Alike in their first bits, and most others.
+/// Keys that share their first bits and most other bits.
 fn look_alikes(rng: &mut Rng) -> Vec<Vec<u8>> {
     let (count, step) = (some(rng, 50, 1500), 1 + rng.below(1000));
     let key = |number| format!("tenant/0001/user:{:08}", number as u64 * step).into_bytes();
     (0..count).map(key).collect()
 }
 
-/// More than one step of a merge reads.
+/// More keys than one step of a merge reads.
 fn many(rng: &mut Rng) -> Vec<Vec<u8>> {
     let (count, gaps) = (some(rng, 4000, 6000), 1 + rng.below(1 << 40));
     let mut number = rng.below(1 << 40);
@@ -207,7 +207,7 @@ fn many(rng: &mut Rng) -> Vec<Vec<u8>> {
 fn mixed(rng: &mut Rng) -> Vec<Vec<u8>> {
     let mut keys = hot(rng);
     for _ in 0..2 {
-        // The last is this one.
+        // The last maker is this function.
         keys.extend(MAKERS[rng.place(MAKERS.len() - 1)](rng));
     }
     keys

@@ -2,7 +2,7 @@
 //! ```text
 //! history -> store with options A -> transcript  =  store with options B -> transcript  =  ...
 //! ```
-//! Invariant: a transcript has every byte that a reader was given, and no estimate.
+//! Invariant: a transcript has every byte that readers received, and no estimates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::keys::rng::Rng;
 
 const STEPS: u32 = 1200;
 const SEEDS: u64 = 6;
-/// Questions at the end, of each kind.
+/// Final questions of each kind.
 const QUESTIONS: usize = 100;
 
-/// What readers were given, by the number of the step.
+/// The bytes that readers received, by the number of the step.
 type Transcript = Vec<(u32, Vec<u8>)>;
 
-/// A store that is asked.
+/// A store that runs a history, and its transcript.
 struct AskedStore<'h> {
     history: &'h History,
-    /// Those of the first opening, of the second, and so on round about.
+    /// The options of the first opening, the second, and so on; they repeat.
     options: &'h [Options],
     storage: Arc<dyn Storage>,
     dir: &'h Path,
@@ -45,7 +45,7 @@ struct AskedStore<'h> {
     transcript: Transcript,
 }
 
-/// The answers of a store with these options.
+/// Returns the transcript of a store with these options.
 fn answers(
     history: &History,
     options: &[Options],
@@ -163,7 +163,7 @@ impl AskedStore<'_> {
             StressOperation::Settle => self.db().settle().expect("settles"),
             StressOperation::Compact => self.db().compact().expect("compacts"),
             StressOperation::Sync => self.db().sync().expect("syncs"),
-            // No crash, no fault: what they leave depends on the options.
+            // Crashes and faults are left out: their effects depend on the options.
             StressOperation::Reopen(_) => self.open(),
             _ => {}
         }
@@ -176,7 +176,7 @@ impl AskedStore<'_> {
             let key = self.history.keys.get(write.place);
             match write.number {
                 0 => batch.delete(key),
-                // It has expired: the clock is that of the machine.
+                // The value has expired: the clock is that of the machine.
                 number if expiry_of(number).is_some() => {
                     batch.put_with_expiry(key, value_of(number), expiry_at(number % 4))
                 }
@@ -192,7 +192,7 @@ impl AskedStore<'_> {
         found.map_or(b"none".to_vec(), |value| [b"= ", &value[..]].concat())
     }
 
-    /// A list of questions that is the same for all.
+    /// Asks a list of questions that is the same for all stores.
     fn ask_at_the_end(&mut self) {
         let mut rng = Rng::new(STEPS.into());
         for _ in 0..QUESTIONS {
@@ -209,7 +209,7 @@ impl AskedStore<'_> {
     }
 }
 
-/// Every guard four times, each option drawn by itself.
+/// Returns four variants of the options for every guard, with all other options drawn.
 fn variants() -> Vec<Options> {
     (0..4 * trommel_guards::all_guards().len()).map(variant).collect()
 }
@@ -283,7 +283,7 @@ fn the_same_operations_give_the_same_answers_whatever_the_options() {
         let turns = answers(&history, &variants, memory(), dir);
         assert_same(&history, seed, &plain, &turns, "other options at each opening");
         let folder = tempfile::tempdir().expect("a folder");
-        // Others for each history.
+        // Each history uses other variants.
         let on_disk: Vec<_> = variants.iter().skip(seed as usize * 2).take(2).cloned().collect();
         let real = answers(&history, &on_disk, Arc::new(Disk), &folder.path().join("db"));
         assert_same(&history, seed, &plain, &real, "the real disk");

@@ -1,10 +1,10 @@
-//! Deterministic simulation: one seed gives one history of a store on a simulated disk, with
-//! crashes, faults and changes of options. The store is compared with a model after every step.
+//! Deterministic simulation. A seed gives one history of a store on a simulated disk, with crashes,
+//! faults and changes of options. After every step, the store is compared with a model.
 //! ```text
 //! seed -> history -> world: store | model -> fine, or what differs -> shortened history
 //! seeds in parallel, each in one thread from its beginning to its end
 //! ```
-//! Invariant: the same seed and number of steps give the same history and the same answers, always.
+//! Invariant: the same seed and number of steps always give the same history and the same answers.
 
 mod backup_book;
 mod backups;
@@ -50,114 +50,114 @@ use world::{Checked, Done, Door, World};
 
 use crate::progress::Progress;
 
-/// How long a history that fails is shortened.
+/// How long a failing history is shortened.
 const SHORTEN_TIME: Duration = Duration::from_secs(60);
-/// How often the listener hears of progress.
+/// How often progress is reported.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// What histories are of.
+/// The kind of histories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HistoryKind {
-    /// One tree, with all that can be done to it.
+    /// One tree, with all operations on it.
     #[default]
     Tree,
-    /// Several key spaces, transactions that are open at once, conditions.
+    /// Several key spaces, concurrent transactions, and conditional writes.
     Transactions,
 }
 
-/// Which histories are run.
+/// The histories to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StressPlan {
     /// The first seed.
     pub seed: u64,
-    /// How many seeds, from the first on; without end if None (then there must be a time).
+    /// How many seeds, from the first on; None: no limit, and there must be a time.
     pub seeds: Option<u64>,
-    /// Operations of each history.
+    /// Steps of each history.
     pub steps: u32,
-    /// No history begins after this time.
+    /// The time after which no history begins.
     pub time: Option<Duration>,
-    /// What they are of.
+    /// The kind of histories.
     pub kind: HistoryKind,
 }
 
-/// What was run, and what was found.
+/// What ran, and what was found.
 #[derive(Clone, Debug, Serialize)]
 pub struct StressReport {
     /// The first seed.
     pub seed: u64,
-    /// Histories that were run to their end.
+    /// Histories that were completed.
     pub seeds: u64,
-    /// Operations of each.
+    /// Steps of each history.
     pub steps: u32,
     /// Operations in all.
     pub operations: u64,
-    /// Answers of the store that were compared with the model.
+    /// Answers that were compared with the model.
     pub answers: u64,
-    /// Errors that the store gave while the disk could fail.
+    /// Errors while the disk could fail.
     pub errors: u64,
-    /// How often a store was opened again.
+    /// How often a store was reopened.
     pub reopened: u64,
-    /// How often that was after a power cut.
+    /// How often that followed a power cut.
     pub power_cuts: u64,
     /// Copies with a flipped bit that were opened and read.
     pub rotten: u64,
     /// Checkpoints that were made and compared with the store.
     pub checkpoints: u64,
-    /// Copies that were damaged, or not, and repaired.
+    /// Copies that were repaired, with damage or without.
     pub repairs: u64,
     /// Followers that were opened.
     pub followers: u64,
-    /// Looks at followers that were compared with the model of their number.
+    /// Reads of followers that were compared with the model at their number.
     pub followed: u64,
-    /// Reads of followers, and shipments, that ended since what they needed was removed.
+    /// Reads of followers, and shipments, that failed because files were removed.
     pub gone: u64,
-    /// Generations that were backed up.
+    /// Generations of backups.
     pub backups: u64,
-    /// Shipments of changes behind them.
+    /// Shipments of changes.
     pub shipped: u64,
-    /// Generations and moments that were restored and compared with the model.
+    /// Generations and later states that were restored and compared with the model.
     pub restored: u64,
     /// Flushes of all stores.
     pub flushes: u64,
     /// Merges of all stores.
     pub merges: u64,
-    /// Transactions that have committed.
+    /// Committed transactions.
     pub commits: u64,
     /// Transactions that had to fail, and did.
     pub conflicts: u64,
-    /// Reads for update and writes that were refused, since a transaction had locked a key.
+    /// Reads for update and writes that were refused because a transaction had locked a key.
     pub lock_timeouts: u64,
     /// Operations of the simulated disks.
     pub disk_operations: u64,
-    /// Time that all of it took.
+    /// The time of the whole run.
     pub seconds: f64,
-    /// Operations in a second, by all threads together.
+    /// Operations per second, of all threads together.
     pub ops_per_s: f64,
-    /// The first history that failed. None: none did.
+    /// The first failure, if there was one.
     pub failure: Option<StressFailure>,
 }
 
-/// A history that failed.
+/// A failing history.
 #[derive(Clone, Debug, Serialize)]
 pub struct StressFailure {
     /// Its seed.
     pub seed: u64,
-    /// The step after which it was seen.
+    /// The step after which the failure was found.
     pub step: u32,
     /// What differed.
     pub wrong: String,
-    /// The options that the store was first opened with.
+    /// The options with which the store was first opened.
     pub setup: String,
-    /// The steps that are needed, as text.
+    /// The steps that are needed for the failure, as text.
     pub history: Vec<String>,
-    /// What differs when these alone are run.
+    /// What differs when only these steps run.
     pub wrong_in_short: String,
-    /// The command that repeats it.
+    /// The command that repeats the failure.
     pub again: String,
 }
 
-/// Runs histories in all threads that the machine has, until one fails.
+/// Runs histories on all threads of the machine until one fails.
 ///
 /// # Errors
 /// `Plan` if the plan has no end.
@@ -177,7 +177,7 @@ fn open_door(disk: trommel::storage::Memory) -> Arc<dyn trommel::storage::Storag
     Arc::new(disk)
 }
 
-/// What the threads share.
+/// The state that the threads share.
 struct SharedWork<'p, H: Simulation> {
     plan: &'p StressPlan,
     door: Door,
@@ -233,7 +233,7 @@ fn run_all<H: Simulation>(
 }
 
 impl<H: Simulation> SharedWork<'_, H> {
-    /// One thread: history after history.
+    /// Runs history after history on one thread.
     fn work(&self) {
         while let Some(seed) = self.next_seed() {
             let outcome = run_seed::<H>(seed, self.plan.steps, self.door, &self.operations);
@@ -242,8 +242,7 @@ impl<H: Simulation> SharedWork<'_, H> {
                 Ok(done) => results.add(&done),
                 Err(failing) => {
                     self.failed.store(true, Ordering::Relaxed);
-                    // Of several failures the one with the smallest seed, whichever thread was
-                    // faster.
+                    // The failure with the smallest seed counts, whichever thread was faster.
                     if results.failure.as_ref().is_none_or(|(other, _)| seed < *other) {
                         results.failure = Some((seed, failing));
                     }
@@ -373,7 +372,7 @@ impl Simulation for History {
     }
 }
 
-/// Shortens a history and tells it.
+/// Shortens a failing history, and describes it.
 fn tell_failure<H: Simulation>(
     seed: u64,
     steps: u32,

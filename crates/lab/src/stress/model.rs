@@ -3,8 +3,8 @@
 //! base | write  write  write? | write  write      <- seen by readers, without the doubtful ones
 //!      '-------- durable -----'                    a crash leaves base and a prefix that has these
 //! ```
-//! Invariant: a write that failed (`write?`) is not visible until the store is opened again. Then
-//! it is there as a whole or not at all.
+//! Invariant: a failed write (`write?`) is invisible until the store is reopened. Then it is there
+//! as a whole or not at all.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use super::operands::{Mixed, after};
 use super::operation::{Write, key_text};
 use crate::keys::rng::scramble;
 
-/// Of each key the number of its value; 0: it has none. Writes have numbers of operands, too, of
-/// keys whose values never expire.
+/// The number of each key's value; 0: the key has none. Writes may also have numbers of operands,
+/// for keys whose values never expire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) Vec<u32>);
 
 impl State {
-    /// Time has come to a tick: what expires by then is gone.
+    /// Removes the values that expire by this tick.
     pub(crate) fn expire(&mut self, tick: u32) {
         self.0.iter_mut().for_each(|number| *number = shown_at(*number, tick));
     }
@@ -31,7 +31,7 @@ impl State {
         });
     }
 
-    /// A digest: a sum over the values, which a write alone can update.
+    /// Returns a digest: a sum over the values, which a single write can update.
     fn digest(&self) -> u64 {
         let each = |(place, &number)| digest_of(place, number);
         self.0.iter().enumerate().map(each).fold(0, u64::wrapping_add)
@@ -44,45 +44,46 @@ fn digest_of(place: usize, number: u32) -> u64 {
 
 /// The bit of numbers whose values expire.
 const EXPIRING: u32 = 1 << 31;
-/// The tick when they do lies above these bits.
+/// The tick of the expiry is above these bits.
 const EXPIRY_SHIFT: u32 = 20;
-/// The last tick that has room.
+/// The last tick that fits.
 const EXPIRY_MAX: u32 = (EXPIRING >> EXPIRY_SHIFT) - 1;
 
-/// The number of a value that expires at a tick.
+/// Returns the number of a value that expires at a tick.
 pub(crate) fn expiring(number: u32, tick: u32) -> u32 {
     let serial = number & ((1 << EXPIRY_SHIFT) - 1);
     EXPIRING | tick.min(EXPIRY_MAX) << EXPIRY_SHIFT | serial
 }
 
-/// The tick at which the value of a number expires. None: never.
+/// Returns the tick at which a number's value expires. None: it never expires.
 pub(crate) fn expiry_of(number: u32) -> Option<u32> {
     (number & EXPIRING != 0).then_some(number >> EXPIRY_SHIFT & EXPIRY_MAX)
 }
 
-/// The bit of numbers that do not expire and whose values are several MiB.
+/// The bit of numbers whose values are several MiB; such values do not expire.
 const LARGE: u32 = 1 << 30;
 
-/// The number of a value of several MiB. Requires: no other number of the history has its bit.
+/// Returns the number of a value of several MiB. Requires: no other number of the history has this
+/// bit.
 pub(crate) fn large(number: u32) -> u32 {
     number | LARGE
 }
 
-/// The bits of numbers whose values are as long as those that may be apart. What operands make has
-/// both of them now and then.
+/// The bits of numbers whose values are long enough to be stored apart. Results of operands may
+/// have both bits, too.
 const LONG: u32 = 3 << 18;
 
-/// The number of a value of about 250 to 5,000 bytes, rarely of more than 64 KiB.
+/// Returns the number of a value of about 250 to 5,000 bytes, and rarely of more than 64 KiB.
 pub(crate) fn long(number: u32) -> u32 {
     number | LONG
 }
 
-/// Whether a value is put, and read, through a stream too.
+/// Whether a value is also put and read as a stream.
 pub(crate) fn is_streamed(number: u32) -> bool {
     number & LONG == LONG && number.is_multiple_of(4)
 }
 
-/// Many are about as long as a threshold that options draw.
+/// Returns the length of a long value's filler. Many are near a threshold that options draw.
 fn long_filler(draw: u64) -> usize {
     let extra = (draw >> 16) as usize;
     match draw >> 8 & 31 {
@@ -93,12 +94,12 @@ fn long_filler(draw: u64) -> usize {
     }
 }
 
-/// The number, or 0 from the tick on at which its value expires.
+/// Returns the number, or 0 once its value has expired.
 pub(crate) fn shown_at(number: u32, tick: u32) -> u32 {
     if expiry_of(number).is_some_and(|expiry| expiry <= tick) { 0 } else { number }
 }
 
-/// The value of a number. Number 1 is the empty value.
+/// Returns the value of a number. Number 1 has the empty value.
 pub(crate) fn value_of(number: u32) -> Vec<u8> {
     if number <= 1 {
         return Vec::new();
@@ -114,7 +115,7 @@ pub(crate) fn value_of(number: u32) -> Vec<u8> {
     number.to_le_bytes().into_iter().chain(filler(draw, extra)).collect()
 }
 
-/// So many bytes of a draw. Half of the draws give bytes that no compression makes shorter.
+/// Returns `bytes` bytes of filler. Half of the draws give bytes that cannot be compressed.
 pub(crate) fn filler(draw: u64, bytes: usize) -> impl Iterator<Item = u8> {
     let shrinks = draw >> 60 & 1 == 0;
     (0..bytes as u64).map(move |place| match shrinks {
@@ -123,7 +124,7 @@ pub(crate) fn filler(draw: u64, bytes: usize) -> impl Iterator<Item = u8> {
     })
 }
 
-/// The number of a value. None: no value is like that.
+/// Returns the number of a value. None: no number has this value.
 pub(crate) fn number_of(value: &[u8]) -> Option<u32> {
     if value.is_empty() {
         return Some(1);
@@ -132,7 +133,7 @@ pub(crate) fn number_of(value: &[u8]) -> Option<u32> {
     (number > 1 && value_of(number) == value).then_some(number)
 }
 
-/// What merges operands into values.
+/// Returns the merge operator of histories.
 pub(crate) fn mixed() -> Mixed {
     Mixed {
         number_of: |value| number_of(value).map(u64::from),
@@ -147,34 +148,35 @@ struct WriteGroup {
     acknowledged: bool,
 }
 
-/// How a store came to be opened again.
+/// How the store came to be reopened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reopened {
-    /// No acknowledged write may be missing.
+    /// Whether all acknowledged writes must be there.
     pub(crate) lossless: bool,
-    /// The recovered state is durable: nothing waits for a sync.
+    /// Whether the recovered state is durable, because no bytes wait for a sync.
     pub(crate) power_was_cut: bool,
 }
 
-/// What a store must hold.
+/// The expected contents of a store.
 pub(crate) struct Model {
     seen: State,
     base: State,
     groups: Vec<WriteGroup>,
-    /// So many groups survive any crash.
+    /// The number of groups that survive any crash.
     durable: usize,
-    /// So many groups are as old as an interval of syncing: the next write makes them durable.
+    /// The number of groups that are older than an interval of syncing: the next write makes them
+    /// durable.
     overdue: usize,
     doubtful: usize,
-    /// The time.
+    /// The time, in ticks.
     tick: u32,
-    /// How often each key was written, deletions included.
+    /// How often each key was written or deleted.
     written: Vec<u64>,
-    /// All values that keys ever were to have.
+    /// All values that keys ever had, or would have had.
     ever: HashSet<(KeyIndex, u32)>,
 }
 
-/// The most writes in doubt: each doubles the possible states.
+/// The most doubtful writes: each doubles the possible states.
 const DOUBTFUL_MAX: usize = 6;
 
 impl Model {
@@ -186,22 +188,22 @@ impl Model {
         Model { seen, base, groups, durable, overdue, doubtful, tick, written, ever }
     }
 
-    /// What readers see.
+    /// Returns what readers see.
     pub(crate) fn seen(&self) -> &State {
         &self.seen
     }
 
-    /// How often the keys at these places were written.
+    /// Returns how often the keys at these places were written.
     pub(crate) fn written(&self, places: std::ops::Range<usize>) -> u64 {
         self.written[places].iter().sum()
     }
 
-    /// Whether a key was to have a value at any time.
+    /// Whether a write ever gave the key this value.
     pub(crate) fn was_written(&self, place: KeyIndex, number: u32) -> bool {
         self.ever.contains(&(place, number))
     }
 
-    /// Whether another write may fail.
+    /// Whether the model can take another write that may fail.
     pub(crate) fn takes_doubt(&self) -> bool {
         self.doubtful < DOUBTFUL_MAX
     }
@@ -218,7 +220,7 @@ impl Model {
         self.groups.push(WriteGroup { writes, acknowledged });
     }
 
-    /// All that was acknowledged is durable.
+    /// Notes that all acknowledged writes are durable.
     pub(crate) fn all_durable(&mut self) {
         self.durable = self.groups.len();
         if self.doubtful == 0 {
@@ -228,17 +230,17 @@ impl Model {
         }
     }
 
-    /// How many groups of writes it remembers.
+    /// Returns the number of groups of writes that the model keeps.
     pub(crate) fn group_count(&self) -> usize {
         self.groups.len()
     }
 
-    /// The first groups of writes survive any crash: so many.
+    /// Notes that the first `count` groups survive any crash.
     pub(crate) fn durable_groups(&mut self, count: usize) {
         self.durable = self.durable.max(count);
     }
 
-    /// As much time as an interval of syncing has passed: another tick.
+    /// Notes that an interval of syncing has passed, which is one tick.
     pub(crate) fn interval_passed(&mut self) {
         self.overdue = self.groups.len();
         self.tick += 1;
@@ -250,17 +252,17 @@ impl Model {
         }
     }
 
-    /// The time, in ticks.
+    /// Returns the time, in ticks.
     pub(crate) fn tick(&self) -> u32 {
         self.tick
     }
 
-    /// What was acknowledged before that is durable.
+    /// Notes that groups older than an interval of syncing are durable.
     pub(crate) fn overdue_durable(&mut self) {
         self.durable = self.durable.max(self.overdue);
     }
 
-    /// Compares what a store holds after it was opened again with what it may hold.
+    /// Compares the contents of a reopened store with the model.
     pub(crate) fn reopened(
         &mut self,
         found: State,
@@ -284,8 +286,8 @@ impl Model {
         Ok(())
     }
 
-    /// The largest number of groups, at least `least`, after which the state is `found`, with any
-    /// choice of the doubtful ones.
+    /// Returns the largest number of groups, at least `least`, after which the state is `found`,
+    /// over all choices of the doubtful ones. None: no choice leads to it.
     fn longest_match(&self, found: &State, least: usize) -> Option<usize> {
         let wanted = found.digest();
         let choices = 0u32..1 << self.doubtful;
@@ -415,7 +417,7 @@ mod tests {
         let lost = model.reopened(state(&[], keys.len()), peace, &keys).expect_err("a loss");
         assert!(lost.contains("#0, the last write gave #5"), "{lost}");
         model.reopened(state(&[5], keys.len()), peace, &keys).expect("all is there");
-        // It was not synced: a crash may still lose it.
+        // The write was not synced, so a crash may still lose it.
         model.reopened(state(&[], keys.len()), LOSS, &keys).expect("a prefix");
     }
 }

@@ -1,35 +1,35 @@
-//! A merge operator whose values are those of histories, and what a model knows of it.
+//! The merge operator of histories, and its model.
 //! ```text
 //! value's number n, operand (a, b)    n' = 2 + (a n + b) mod P
 //! ```
-//! What several do depends on their order, and one operand does it too.
+//! The result of several operands depends on their order, and equals that of a single operand.
 
 use trommel::merge_operators::{MergeError, MergeOperator};
 
 use crate::keys::rng::scramble;
 
-/// A prime, below the numbers of values that expire.
+/// A prime below the numbers of values that expire.
 const P: u64 = 1_048_573;
 
-/// The bit of numbers that are no values, but operands.
+/// The bit of numbers that are operands instead of values.
 const OPERAND: u32 = 1 << 29;
 
-/// The operand of a number. Requires: no number of a value has its bit.
+/// Returns the operand of a number. Requires: no value's number has this bit.
 pub(crate) fn operand(number: u32) -> u32 {
     number | OPERAND
 }
 
-/// Numbers of values that expire, or are large, have higher bits.
+/// Whether a number is an operand's. Numbers of expiring or large values have higher bits.
 fn is_operand(number: u32) -> bool {
     number & !(OPERAND - 1) == OPERAND
 }
 
-/// The bytes of an operand. None: it is no operand's number.
+/// Returns the bytes of an operand. None: the number is no operand's.
 pub(crate) fn operand_of(number: u32) -> Option<[u8; 8]> {
     is_operand(number).then(|| Mix::of(number).bytes())
 }
 
-/// The number of a key's value after a write.
+/// Returns the number of a key's value after a write.
 pub(crate) fn after(before: u32, written: u32) -> u32 {
     match is_operand(written) {
         true => Mix::of(written).applied_to(u64::from(before)) as u32,
@@ -37,7 +37,7 @@ pub(crate) fn after(before: u32, written: u32) -> u32 {
     }
 }
 
-/// The number of a key's value after an operand, which is given by its number.
+/// Returns the number of a key's value after an operand.
 pub(crate) fn merged(before: u64, operand: u32) -> u64 {
     Mix::of(operand).applied_to(before)
 }
@@ -58,7 +58,7 @@ impl Mix {
         2 + (self.a * (number % P) + self.b) % P
     }
 
-    /// What does both, this one first.
+    /// Returns the operand that has the effect of this one and then `next`.
     fn then(self, next: Mix) -> Self {
         Mix { a: self.a * next.a % P, b: (next.a * (self.b + 2) + next.b) % P }
     }
@@ -74,10 +74,10 @@ impl Mix {
     }
 }
 
-/// The operator, for values that tell their numbers.
+/// The merge operator, for values that encode their numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Mixed {
-    /// The number of a value. None: no value is like that.
+    /// Returns the number of a value. None: no number has this value.
     pub(crate) number_of: fn(&[u8]) -> Option<u64>,
     pub(crate) value_of: fn(u64) -> Vec<u8>,
 }

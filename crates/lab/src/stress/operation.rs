@@ -1,8 +1,8 @@
-//! The steps of a history, and how they are printed.
+//! The steps of a history, and their text form.
 //! ```text
 //! 17  put "a/b" = #42      18  step 3      19  power cut, what was not synced drawn with 7
 //! ```
-//! Invariant: a step is self-contained, so leaving out others does not change it.
+//! Invariant: a step is self-contained, so leaving out other steps does not change it.
 
 use std::ops::Bound;
 
@@ -14,7 +14,7 @@ use super::model::expiry_of;
 use super::ranges::RangeDeletion;
 use crate::keys::rng::scramble;
 
-/// A key gets the value of a number, which may expire; number 0 removes it.
+/// A write of a number's value, which may expire, to a key; number 0 deletes the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Write {
     pub(crate) place: KeyIndex,
@@ -24,19 +24,19 @@ pub(crate) struct Write {
 /// How a store ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The store is closed, and returns its error.
+    /// The store is closed, and the close returns its error.
     Close,
-    /// It is dropped.
+    /// The store is dropped.
     Drop,
-    /// The process is killed: what was written stays, synced or not.
+    /// The process is killed: everything written stays, synced or not.
     Kill,
-    /// The power is cut; the seed draws what remains of unsynced bytes.
+    /// The power is cut; the seed draws which unsynced bytes remain.
     PowerCut(u64),
     /// The power is cut, and all unsynced bytes are lost.
     PowerCutHard,
 }
 
-/// A fault of the disk: so many operations succeed before it.
+/// A fault of the disk, after `after` successful operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) after: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Has the disk fail so.
+    /// Arms the disk with this failure.
     pub(crate) fn arm(&self, disk: &Memory) {
         match self.lasts {
             true => disk.fail_from(self.after, self.kind),
@@ -54,43 +54,43 @@ impl Failure {
     }
 }
 
-/// Opening again.
+/// A reopening of the store.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Reopening {
     pub(crate) end: End,
-    /// Draws other options. None: the same ones.
+    /// The seed of other options. None: the options stay.
     pub(crate) setup: Option<u64>,
-    /// What goes wrong while the store is opened.
+    /// A failure while the store is opened.
     pub(crate) failure: Option<Failure>,
-    /// A copy of the disk is opened too, with a bit flipped that this draws.
+    /// The seed of a bit that is flipped in a copy of the disk, which is then opened, too.
     pub(crate) rot: Option<u64>,
-    /// A copy of the disk is damaged, or not, as this draws, and repaired.
+    /// The seed of damage, or of none, to a copy of the disk, which is then repaired.
     pub(crate) repair: Option<u64>,
 }
 
-/// What is done with followers of the store. They are counted round.
+/// An operation with followers of the store. `which` counts modulo their number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FollowerOperation {
-    /// The seed draws its options.
+    /// Opens a follower, whose options the seed draws.
     Open(u64),
-    /// `keeps`: a snapshot of what it showed before stays.
+    /// Lets one catch up. `keeps`: a snapshot of what it showed before stays.
     CatchUp { which: usize, keeps: bool },
-    /// `old`: in the snapshot that has stayed.
+    /// Reads from one. `old`: from the kept snapshot.
     Read { which: usize, old: bool, place: KeyIndex, edges: Edges },
-    /// It ends.
+    /// Drops one.
     Drop(usize),
 }
 
-/// What is done with backups.
+/// An operation with backups.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BackupOperation {
-    /// A new generation, perhaps with a fault on the way.
+    /// Makes a new generation, perhaps with a failure meanwhile.
     BackUp(Option<Failure>),
-    /// The changes since; else a new generation.
+    /// Ships the changes since the last one, or else makes a new generation.
     Ship(Option<Failure>),
-    /// The seed draws what is restored on which copy of the disk.
+    /// Restores on a copy of the disk; the seed draws what, and which copy.
     Restore(u64),
-    /// So many generations stay.
+    /// Removes all but the newest generations; this many stay.
     Prune(usize),
 }
 
@@ -102,7 +102,7 @@ pub(crate) enum StressOperation {
         synced: bool,
     },
     DeleteRange(RangeDeletion),
-    /// Ascending, each key once.
+    /// A bulk load: keys ascend, each once.
     Ingest(Vec<Write>),
     Get(KeyIndex),
     Scan {
@@ -128,10 +128,10 @@ pub(crate) enum StressOperation {
         times: usize,
     },
     DropScan(usize),
-    /// A stream that ends before the value does: nothing is written.
+    /// A stream that ends before the value does, so that nothing is written.
     CutStream(Write),
     OpenReader(KeyIndex),
-    /// Reads parts of a value, where the seed draws.
+    /// Reads parts of a value; the seed draws which.
     ReadOn {
         which: usize,
         seed: u64,
@@ -142,7 +142,7 @@ pub(crate) enum StressOperation {
     Compact,
     Sync,
     Verify,
-    /// If there is a fault, its result is checked after a crash that the seed draws.
+    /// A failure's result is checked after a crash that the seed draws.
     Checkpoint {
         failure: Option<Failure>,
         seed: u64,
@@ -155,7 +155,7 @@ pub(crate) enum StressOperation {
     Reopen(Reopening),
 }
 
-/// An operation and its number in the whole history, which also draws what is checked after it.
+/// An operation and its number in the whole history. The number also draws the checks after it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StressStep {
     pub(crate) number: u32,
@@ -163,13 +163,13 @@ pub(crate) struct StressStep {
 }
 
 impl StressStep {
-    /// Draws which piece of the possible background work is done as this step's `nth`.
+    /// Draws which of the possible background work is done as this step's `nth` piece.
     pub(crate) fn choice(&self, nth: u32) -> usize {
         scramble(u64::from(self.number) << 32 | u64::from(nth)) as usize
     }
 }
 
-/// A step as people read it.
+/// Describes a step for readers.
 pub(crate) fn tell(step: &StressStep, keys: &Keys) -> String {
     let StressStep { number, operation } = step;
     let key = |place: &KeyIndex| key_text(keys.get(*place));
@@ -277,7 +277,7 @@ fn write_text(write: &Write, keys: &Keys) -> String {
     }
 }
 
-/// A key, its middle left out if it is long.
+/// Describes a key; a long one without its middle.
 pub(crate) fn key_text(key: &[u8]) -> String {
     const SHOWN: usize = 8;
     if key.len() <= 4 * SHOWN {

@@ -1,15 +1,15 @@
-//! Panics as results: a panic of the store is a finding, with its place.
+//! Turns panics into results: a panic of the store is a finding, with its location.
 //! ```text
 //! caught(work) -> the work's result, or "panic at file:line: message"
 //! ```
-//! Invariant: other threads' panics are printed as usual.
+//! Invariant: panics of other threads are printed as usual.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// What this thread's panic said. None: this thread is not watched.
+    /// The message of this thread's panic. None: this thread is not watched.
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

@@ -1,5 +1,4 @@
-//! Ranges that a history deletes: narrow and wide ones, one within the other, one beside the other,
-//! and none.
+//! Ranges that a history deletes: narrow and wide, nested, adjacent and empty ones.
 
 use std::ops::Bound;
 
@@ -7,7 +6,7 @@ use super::keys::{KeyIndex, Keys};
 use super::operation::Write;
 use crate::keys::rng::Rng;
 
-/// A deletion of a range, and writes of the same batch before and after it.
+/// A range deletion, with writes of the same batch before and after it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RangeDeletion {
     pub(crate) before: Vec<Write>,
@@ -18,26 +17,26 @@ pub(crate) struct RangeDeletion {
 }
 
 impl RangeDeletion {
-    /// The places of the keys in the range.
+    /// Returns the places of the keys in the range.
     pub(crate) fn places(&self, keys: &Keys) -> std::ops::Range<usize> {
         keys.places(&(Bound::Included(self.from.clone()), Bound::Excluded(self.to.clone())))
     }
 
-    /// What it does to each key, in order.
+    /// Returns the effect on each key, in order.
     pub(crate) fn writes(&self, keys: &Keys) -> Vec<Write> {
         let deleted = self.places(keys).map(|place| Write { place: place as KeyIndex, number: 0 });
         self.before.iter().copied().chain(deleted).chain(self.after.iter().copied()).collect()
     }
 }
 
-/// The bounds of the range that was deleted last, and others near it.
+/// The bounds of the last deleted range, near which others are drawn.
 #[derive(Default)]
 pub(crate) struct RangeDrawer {
     last: Option<(Vec<u8>, Vec<u8>)>,
 }
 
 impl RangeDrawer {
-    /// Bounds in order; now and then the same twice.
+    /// Draws bounds in order; sometimes both are the same.
     pub(crate) fn draw(&mut self, keys: &Keys, rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
         let first = rng.place(keys.len());
         let width = [1, 4, 40, keys.len()][rng.place(4)];
@@ -50,7 +49,7 @@ impl RangeDrawer {
                 from = from.max(from_before.clone());
                 to = to.min(to_before.clone());
             }
-            // Around the last one.
+            // The new range contains the last one.
             (3, Some((from_before, to_before))) => {
                 from = from.min(from_before.clone());
                 to = to.max(to_before.clone());
@@ -65,7 +64,7 @@ impl RangeDrawer {
     }
 }
 
-/// A key, or a neighbour that may be none.
+/// Returns a key, or a neighbour of it that may be no key.
 fn edge(keys: &Keys, place: usize, rng: &mut Rng) -> Vec<u8> {
     let mut key = keys.get(place as KeyIndex).to_vec();
     match rng.below(8) {

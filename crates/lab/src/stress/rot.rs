@@ -1,10 +1,10 @@
-//! Bit rot and left-overs: the files that a store leaves, and how it opens them with one flipped
-//! bit.
+//! Bit rot and left-over files: the store is opened with one flipped bit, and its folder is checked
+//! after closing.
 //! ```text
 //! disk of a store that has ended -> copy -> flip a bit of a file
 //!                                -> open, read everything: an error, or the right answer
 //! ```
-//! Invariant: the store itself is never touched; its copy alone rots.
+//! Invariant: the store itself is never touched; only its copy rots.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,9 @@ use super::operation::key_text;
 use super::world::{Checked, DIR, World};
 use crate::keys::rng::Rng;
 
-/// Reads a copy of the store's disk with a flipped bit. A bit of a log is flipped only if
-/// `logs_too`: its unsynced end may be lost in any case. False: there was no such bit. Requires:
-/// the copy is as the disk was before the store was opened.
+/// Reads a copy of the store's disk with a flipped bit. Bits of logs are flipped only if
+/// `logs_too`: a log's unsynced end may be lost in any case. False: there was no bit to flip.
+/// Requires: `copy` is the disk before the store was opened.
 pub(crate) fn check_rotten_copy(
     world: &World<'_>,
     copy: &Memory,
@@ -32,7 +32,7 @@ pub(crate) fn check_rotten_copy(
     copy.flip_bit(&path, byte, bit);
     let place = format!("with bit {bit} of byte {byte} of {} flipped", path.display());
     let checked = match world.open_on(copy) {
-        // A bit makes no disk fail.
+        // A flipped bit does not make the disk fail.
         Err(Error::Io { source, .. }) if source.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("open: {source}"))
         }
@@ -42,24 +42,25 @@ pub(crate) fn check_rotten_copy(
     checked.map(|()| true).map_err(|wrong| format!("{place}: {wrong}"))
 }
 
-/// A bit of a file that is not empty. None: there is none.
+/// Draws a bit of a file that is not empty. None: there is no such file.
 fn draw_bit(disk: &Memory, logs_too: bool, rng: &mut Rng) -> Option<(PathBuf, u64, u32)> {
     let mut names = disk.list(Path::new(DIR)).ok()?;
     let len = |name: &String| disk.file(Path::new(DIR).join(name)).map_or(0, |file| file.len());
-    // Logs end before a group that refers to a damaged value, as long as it need not be durable.
+    // A log ends before a group that refers to a damaged value, as long as that group need not be
+    // durable.
     let ends = |name: &String| name.contains(".wal") || name.contains(".value");
     names.retain(|name| len(name) > 0 && (logs_too || !ends(name)));
     if names.is_empty() {
         return None;
     }
     let name = &names[rng.place(names.len())];
-    // At the ends of files damage is hardest to tell from a crash.
+    // Near the ends of files, damage is hardest to distinguish from a crash.
     let (near_end, len) = (rng.below(2) == 0, len(name) as u64);
     let back = rng.below(if near_end { len.min(100) } else { len });
     Some((Path::new(DIR).join(name), len - 1 - back, rng.below(8) as u32))
 }
 
-/// Every answer is right or an error; verifying finds what reading does.
+/// Checks that every answer is right or an error, and that verifying finds what reading finds.
 fn check_answers(db: &Db, world: &World<'_>, state: &State) -> Checked<()> {
     let mut unreadable = false;
     let every = state.0.len() / GETS_MAX + 1;
@@ -101,8 +102,9 @@ fn check_answers(db: &Db, world: &World<'_>, state: &State) -> Checked<()> {
     Ok(())
 }
 
-/// A store that was opened and closed without faults has only the files that it needs.
-/// Its tables refer to so many value files; beside its log there are those that are kept.
+/// Checks that a store, opened and closed without faults, has only the files that it needs.
+/// `tables` tables refer to `values` value files; up to `kept_logs` logs are kept beside the
+/// current one.
 pub(crate) fn check_left_overs(
     disk: &dyn Storage,
     (tables, values): (u64, u64),

@@ -1,8 +1,8 @@
-//! The options with which a store of a history is opened.
+//! The options of a history's store.
 //! ```text
 //! seed -> guard, ratio, buffer, blocks, cache, sync    all small: flushes and merges are many
 //! ```
-//! Invariant: one seed, one set of options; all background work is done in steps.
+//! Invariant: a seed has one set of options. All background work is done in steps.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use trommel_guards::{
 
 use crate::keys::rng::Rng;
 
-/// How long an interval of syncing is; a tick of the clock is as long.
+/// The interval of syncing, which is also the length of a tick.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The options of a seed.
+/// Returns the options of a seed.
 pub(crate) fn options(seed: u64) -> Options {
     let mut rng = Rng::new(seed);
     let interval = SyncPolicy::Interval(INTERVAL);
@@ -52,7 +52,7 @@ pub(crate) fn options(seed: u64) -> Options {
         .max_open_files([None, Some(1), Some(4)][rng.place(3)])
         .eager_tombstones(rng.below(2) == 0)
         .transaction_memory([0, 1 << 12, 64 << 20][rng.place(3)])
-        // Drawn last, so that seeds keep what else they draw.
+        // Drawn last, so that other draws of a seed stay the same.
         .compression(compression(&mut rng))
         .last_level_compression((rng.below(2) == 0).then(|| compression(&mut rng)))
         .dictionary_bytes([0, 256, 512, 1 << 14][rng.place(4)])
@@ -64,27 +64,28 @@ pub(crate) fn options(seed: u64) -> Options {
         .mapped_log(rng.below(2) == 0)
 }
 
-/// The options of a history of one tree: in some, changes are kept for backups.
+/// Returns the options of a history of one tree. In some, changes are kept for backups.
 pub(crate) fn of_tree(seed: u64) -> Options {
     let mut rng = Rng::new(seed ^ 0x0c4a_96e5);
     options(seed).kept_log_bytes([0, 0, 1 << 20][rng.place(3)])
 }
 
-/// Each way to pack blocks.
+/// Draws one of the ways to compress blocks.
 pub(crate) fn compression(rng: &mut Rng) -> Compression {
     let zstd = ["zstd:1", "zstd:3", "zstd:19"][rng.place(3)];
     let zstd = zstd.parse().ok().filter(|it: &Compression| it.is_built_in());
     [Compression::None, Compression::Lz4, zstd.unwrap_or_default()][rng.place(3)]
 }
 
-/// Which of a history's key spaces have a log: in half of all histories, all.
+/// Draws which key spaces of a history have a log. In half of all histories, all have one.
 pub(crate) fn have_logs<const SPACES: usize>(seed: u64) -> [bool; SPACES] {
     let mut rng = Rng::new(seed ^ 0x0f10_65ed);
     let all = rng.below(2) == 0;
     std::array::from_fn(|_| all || rng.below(2) == 0)
 }
 
-/// What the store of some histories shares, so that memtables are sealed before they are full.
+/// Returns resources that stores of some histories share, so that memtables are sealed before they
+/// are full.
 pub(crate) fn resources(seed: u64) -> Option<Resources> {
     let mut rng = Rng::new(seed ^ 0x5ea5);
     let options = ResourceOptions::new()
@@ -93,7 +94,7 @@ pub(crate) fn resources(seed: u64) -> Option<Resources> {
     (rng.below(4) == 0).then(|| Resources::new(options).expect("they make sense"))
 }
 
-/// Half of the trees are presets.
+/// Draws a policy; half of them are presets.
 pub(crate) fn policy(rng: &mut Rng) -> Policy {
     let limits = [1, 2, 3, u32::MAX];
     let preset = Policy::named(Policy::NAMES[rng.place(Policy::NAMES.len())]);
@@ -106,7 +107,8 @@ pub(crate) fn policy(rng: &mut Rng) -> Policy {
     if rng.below(2) == 0 { preset } else { any }
 }
 
-/// Sub-filters that move often: at most a few gets are counted between two changes of mind.
+/// Draws options of `elastic` whose sub-filters move often: only a few gets lie between two
+/// decisions.
 pub(crate) fn elastic(rng: &mut Rng) -> ElasticOptions {
     ElasticOptions {
         units: [1, 3, 8, 32][rng.place(4)],
@@ -116,7 +118,7 @@ pub(crate) fn elastic(rng: &mut Rng) -> ElasticOptions {
     }
 }
 
-/// What filters of tables are told, from one end to the other.
+/// Draws settings of the tables' filters, over their whole range.
 pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
     let bits = |hash, real| SurfSuffix::Bits { hash, real };
     let splits = [RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut];
@@ -133,7 +135,7 @@ pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
         .with(ArfOptions { questions: [0, 3, 200][rng.place(3)] })
 }
 
-/// Options as people read them.
+/// Describes options for readers.
 pub(crate) fn tell(options: &Options) -> String {
     let OptionValues { guard, size_ratio, write_buffer_bytes, bits_per_key, .. } = &**options;
     let OptionValues { monkey, point_bits, compression, block_cache_bytes, .. } = &**options;

@@ -1,4 +1,4 @@
-//! Shortens a history that fails (delta debugging).
+//! Shortens a failing history (delta debugging).
 //! ```text
 //! [........x]  drop half, a quarter, ... one step, wherever it still fails  ->  [. . x]
 //!              then put simpler steps in place of those that are left
@@ -11,10 +11,10 @@ use super::operation::{BackupOperation, End, Reopening, StressOperation};
 use super::ranges::RangeDeletion;
 use super::simulation::{Failing, Simulation};
 
-/// Runs steps. None: nothing is wrong; else what is, and the number of the step.
+/// Runs steps. Returns the failing step's number and what is wrong; None: nothing is wrong.
 pub(crate) type Trial<'t, S> = dyn FnMut(&[S]) -> Option<(u32, String)> + 't;
 
-/// Drops steps while the rest still fails, for a while.
+/// Drops steps while the rest still fails, within a time limit.
 pub(crate) fn shorten<H: Simulation>(
     failing: Failing<H::Step>,
     limit: Duration,
@@ -23,7 +23,7 @@ pub(crate) fn shorten<H: Simulation>(
     let deadline = Instant::now() + limit;
     let mut best = failing;
     cut_behind::<H>(&mut best);
-    // A power cut that loses everything needs fewer steps before it than one that is drawn.
+    // A power cut that loses everything needs fewer steps before it than a drawn one.
     let last = best.steps.len().saturating_sub(1);
     simplify::<H>(&mut best, last, deadline, trial);
     drop_steps::<H>(&mut best, deadline, trial);
@@ -40,12 +40,12 @@ fn drop_steps<H: Simulation>(
     let mut chunk = best.steps.len() / 2;
     while chunk > 0 && Instant::now() < deadline {
         let dropped = drop_chunks::<H>(best, chunk, deadline, trial);
-        // Once more with single steps: what could not be dropped may be now.
+        // Single steps are tried again: dropping some may allow to drop others.
         chunk = if chunk == 1 && dropped { 1 } else { chunk / 2 };
     }
 }
 
-/// Puts simpler steps in place of others, from a place on, while it still fails.
+/// Replaces steps from a place on by simpler ones, as long as the history still fails.
 fn simplify<H: Simulation>(
     best: &mut Failing<H::Step>,
     first: usize,
@@ -67,7 +67,7 @@ fn simplify<H: Simulation>(
     }
 }
 
-/// Operations that do less of the same.
+/// Returns simpler variants of an operation.
 pub(super) fn simpler(operation: &StressOperation) -> Vec<StressOperation> {
     match operation {
         StressOperation::Write { writes, synced } if writes.len() > 1 => {
@@ -134,13 +134,13 @@ fn simpler_reopenings(reopening: &Reopening) -> Vec<Reopening> {
     all
 }
 
-/// Steps after the one that shows the failure do nothing.
+/// Drops the steps after the one that shows the failure.
 fn cut_behind<H: Simulation>(failing: &mut Failing<H::Step>) {
     let at = failing.at;
     failing.steps.retain(|step| H::number(step) <= at);
 }
 
-/// Tries to drop each chunk, from the end on. True: some were dropped.
+/// Tries to drop each chunk, from the end on. Returns whether any was dropped.
 fn drop_chunks<H: Simulation>(
     best: &mut Failing<H::Step>,
     chunk: usize,

@@ -1,4 +1,5 @@
-//! What a kind of histories is to the threads that run them: drawn, run, shortened and told alike.
+//! The interface between a kind of history and the threads that run it: drawing, running,
+//! shortening and describing.
 //! ```text
 //! seed -> draw -> steps -> run -> what was done
 //!                             -> the step and what is wrong -> fewer steps -> text
@@ -9,50 +10,50 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::panics;
 use super::world::{Checked, Done, Door};
 
-/// A history of some kind.
+/// A kind of history.
 pub(crate) trait Simulation: Sized {
-    /// What is between two checks.
+    /// One step, after which the store is checked.
     type Step: Clone + Send;
-    /// The store and the model beside it.
+    /// The store and its model.
     type World<'h>
     where
         Self: 'h;
 
-    /// The history of a seed, with so many steps.
+    /// Draws the history of a seed, with `steps` steps.
     fn draw(seed: u64, steps: u32) -> Self;
 
     fn steps(&self) -> &[Self::Step];
 
-    /// The step's number in the whole history.
+    /// Returns the step's number in the whole history.
     fn number(step: &Self::Step) -> u32;
 
-    /// Steps that do less of the same.
+    /// Returns simpler variants of a step.
     fn simpler(step: &Self::Step) -> Vec<Self::Step>;
 
-    /// The store as it is before the first step.
+    /// Creates the store as it is before the first step.
     fn begin(&self, door: Door) -> Checked<Self::World<'_>>;
 
-    /// Does a step, and checks what can be seen after it.
+    /// Applies a step, and checks the store after it.
     fn apply(world: &mut Self::World<'_>, step: &Self::Step) -> Checked<()>;
 
-    /// The last checks.
+    /// Makes the last checks.
     fn finish(world: Self::World<'_>) -> Checked<Done>;
 
-    /// A step as people read it.
+    /// Describes a step for readers.
     fn tell(&self, step: &Self::Step) -> String;
 
-    /// The options that the store was first opened with.
+    /// Describes the options with which the store was first opened.
     fn tell_setup(&self) -> String;
 
-    /// The command that repeats the history.
+    /// Returns the command that repeats the history.
     fn again(seed: u64, steps: u32) -> String;
 }
 
-/// A history that fails, and what it says.
+/// A history that fails, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Failing<S> {
     pub(crate) steps: Vec<S>,
-    /// What is wrong, and the number of the step after which it was seen.
+    /// What is wrong, and the number of the step after which it was found.
     pub(crate) wrong: String,
     pub(crate) at: u32,
 }
@@ -69,7 +70,7 @@ pub(crate) fn run_seed<H: Simulation>(
     run.map_err(|(at, wrong)| Failing { steps: history.steps().to_vec(), wrong, at })
 }
 
-/// Runs some steps of a history. An error says after which step, and what is wrong.
+/// Runs some steps of a history. An error says after which step it failed, and how.
 pub(crate) fn run_steps<H: Simulation>(
     history: &H,
     steps: &[H::Step],

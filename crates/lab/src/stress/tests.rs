@@ -1,4 +1,4 @@
-//! Tests of the simulation: short runs find nothing, and what is broken on purpose is found.
+//! Tests of the simulation: short runs find nothing, and deliberate faults are found.
 
 use std::io;
 use std::path::Path;
@@ -39,15 +39,15 @@ fn a_seed_has_one_outcome() {
     }
 }
 
-// The power was cut while the store was opened: the store had lost unsynced bytes, its copy had
+// The power was cut while the store was opened. The store lost unsynced bytes, but its copy did
 // not.
 #[test]
 fn a_copy_from_before_a_power_cut_may_hold_more_than_the_store() {
     run_seed::<History>(601_499, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
 }
 
-// A log that was begun anew repeats what older ones have. That was flushed out of them when the
-// store was opened, and nothing was written.
+// A rewritten log repeats entries of older logs. The opening had flushed these to tables, and
+// nothing was written since.
 #[test]
 fn a_log_that_repeats_what_tables_have_is_no_damage() {
     run_seed::<History>(53, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
@@ -62,22 +62,22 @@ fn a_plan_has_an_end() {
 }
 
 thread_local! {
-    /// Where the history that this thread runs has its store.
+    /// The folder of the store of the history that this thread runs.
     static FOLDER: std::cell::RefCell<Option<tempfile::TempDir>> = const { std::cell::RefCell::new(None) };
 }
 
-/// The real disk, below a folder of its own.
+/// Returns the real disk, below a folder of its own.
 fn real_disk() -> Arc<dyn Storage> {
     let root =
         FOLDER.with_borrow(|folder| folder.as_ref().map(|folder| folder.path().to_path_buf()));
     Arc::new(Below { root: root.expect("a folder of this thread") })
 }
 
-/// As a step is done where nothing fails and no power is cut. None: it is left out.
+/// Returns a step without failures and power cuts. None: the step is left out.
 fn in_peace(step: &StressStep) -> Option<StressStep> {
     let operation = match &step.operation {
         StressOperation::Fail(_) | StressOperation::Mend => return None,
-        // They are on the simulated disk.
+        // Checkpoints and backups are made on the simulated disk.
         StressOperation::Checkpoint { .. } | StressOperation::Backup(_) => return None,
         StressOperation::Reopen(reopening) => {
             let end = if reopening.end == End::Drop { End::Drop } else { End::Close };
@@ -102,7 +102,7 @@ fn histories_in_peace_are_right_on_the_real_disk_too() {
     assert!(flushes > 100, "{flushes}");
 }
 
-/// A disk that tells lies of some kind.
+/// A disk that lies in one way.
 struct Liar {
     disk: Memory,
     lie: DiskLie,
@@ -110,11 +110,11 @@ struct Liar {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DiskLie {
-    /// A file that was synced is not.
+    /// Syncs of files do nothing.
     FileSync,
-    /// A folder that was synced is not.
+    /// Syncs of folders do nothing.
     FolderSync,
-    /// Once in a while what was appended is not what was given.
+    /// Some appends write other bytes than given.
     Append,
 }
 
@@ -172,13 +172,13 @@ impl FolderWrapper for LyingFolder {
     }
 }
 
-/// What a run over a lying disk finds.
+/// Returns the failure that a run on a lying disk finds.
 fn found_behind(door: Door) -> StressFailure {
     let report = run(&plan(1, 20, 1500), door, &mut Silent);
     let failure = report.failure.expect("the lie is found");
     let again = format!("trommel stress --seed {} --steps 1500", failure.seed);
     assert_eq!(failure.again, again);
-    // It fails again, by its seed alone.
+    // The seed alone repeats the failure.
     let nobody = AtomicU64::new(0);
     let failing =
         run_seed::<History>(failure.seed, 1500, door, &nobody).expect_err("a seed has one outcome");

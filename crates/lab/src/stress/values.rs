@@ -1,9 +1,10 @@
-//! Values that may be apart: which numbers are long, streams to put and to read them, keys alone.
+//! Values that may be stored apart: which numbers have long values, streams that put and read them,
+//! and scans of keys.
 //! ```text
 //! long   about as long as the thresholds of options, and more      some are put as a stream
 //! read   whole, in parts from any place, or not at all             always what was put
 //! ```
-//! Invariant: draws of values change no other draw of a history.
+//! Invariant: draws of values do not change other draws of a history.
 
 use std::io::{Cursor, ErrorKind, Read as _, Seek, SeekFrom};
 use std::sync::Arc;
@@ -16,14 +17,14 @@ use super::model::{State, is_streamed, large, long, value_of};
 use super::operation::{StressOperation, key_text, range_text};
 use crate::keys::rng::Rng;
 
-/// Of the streams one in so many is longer than a piece, where some are.
+/// One stream in this many is longer than a piece, in histories with such streams.
 const LARGE_EVERY: u64 = 24;
-/// Of the puts one in so many is a stream that ends too early.
+/// One put in this many is a stream that ends too early.
 const CUT_EVERY: u64 = 40;
-/// Bytes that one part of a reading has, at most.
+/// The most bytes of one part of a reading.
 const PART_MAX: usize = 9000;
 
-/// What a comparison gives: what is wrong, or the store's own answer.
+/// The result of a comparison: an error of the check, or the store's own result.
 type Compared<T> = Result<trommel::Result<T>, String>;
 
 /// Draws which values are long.
@@ -34,7 +35,8 @@ pub(crate) struct ValueDrawer {
 }
 
 impl ValueDrawer {
-    /// Of a history: in some no value is long, in some most are.
+    /// Creates the drawer of a history. Some histories have no long values, and in some most are
+    /// long.
     pub(crate) fn of_seed(seed: u64) -> Self {
         let mut rng = Rng::new(seed ^ 0x0a9a_7a1e);
         let share = [0.0, 0.05, 0.3, 0.3, 0.8][rng.place(5)];
@@ -42,20 +44,20 @@ impl ValueDrawer {
         ValueDrawer { rng, share, has_large }
     }
 
-    /// Of a history that is repeated many times, and all of whose answers are kept: some values of
-    /// every other seed are long.
+    /// Creates the drawer of a history that is repeated many times with all answers kept. Some
+    /// values of every second seed are long.
     #[cfg(test)]
     pub(crate) fn few(seed: u64) -> Self {
         let share = if seed.is_multiple_of(2) { 0.0 } else { 0.02 };
         ValueDrawer { share, has_large: false, ..ValueDrawer::of_seed(seed) }
     }
 
-    /// No value is long.
+    /// Creates a drawer without long values.
     pub(crate) fn short() -> Self {
         ValueDrawer { rng: Rng::new(0), share: 0.0, has_large: false }
     }
 
-    /// The number of a new value.
+    /// Returns the number of a new value, which may be long.
     pub(crate) fn number(&mut self, number: u32) -> u32 {
         if self.rng.unit() >= self.share {
             return number;
@@ -67,13 +69,13 @@ impl ValueDrawer {
         }
     }
 
-    /// After how many steps the power is cut, once a process was killed. None: it is not.
+    /// Draws how many steps after the kill of a process the power is cut. None: it is not cut.
     pub(crate) fn cut_after_kill(&mut self) -> Option<u32> {
         let cuts = self.share > 0.0 && self.rng.below(2) == 0;
         cuts.then(|| 2 + self.rng.below(4) as u32)
     }
 
-    /// Some of what was drawn becomes a like operation with streams.
+    /// Replaces some operations by similar ones with streams.
     pub(crate) fn instead_of(
         &mut self,
         operation: StressOperation,
@@ -99,7 +101,7 @@ impl ValueDrawer {
     }
 }
 
-/// Puts a value, some as a stream.
+/// Puts a value, in some cases as a stream.
 pub(crate) fn put(
     space: &Keyspace,
     key: &[u8],
@@ -112,7 +114,7 @@ pub(crate) fn put(
     }
 }
 
-/// A stream that ends early writes nothing, whatever the disk does.
+/// Puts a stream that ends too early, and checks that nothing is written, whatever the disk does.
 pub(crate) fn cut_stream(space: &Keyspace, key: &[u8], number: u32) -> Result<(), String> {
     let value = value_of(number);
     let length = value.len() as u64 + 1;
@@ -122,14 +124,15 @@ pub(crate) fn cut_stream(space: &Keyspace, key: &[u8], number: u32) -> Result<()
     }
 }
 
-/// A reader, and the number of the value that it reads.
+/// A reader of a value, and the number of the value.
 pub(crate) struct HeldReader {
     reader: ValueReader,
     number: u32,
 }
 
 impl HeldReader {
-    /// Of a key that has this number; None if it is 0. The inner error is the store's.
+    /// Opens a reader of a key with this number. None: the number is 0. The inner error is the
+    /// store's.
     pub(crate) fn open(space: &Keyspace, key: &[u8], number: u32) -> Compared<Option<Self>> {
         let reader = match space.get_reader(key) {
             Ok(reader) => reader,
@@ -143,7 +146,7 @@ impl HeldReader {
         Ok(Ok(reader.map(|reader| HeldReader { reader, number })))
     }
 
-    /// Reads some parts, or all in order, and compares them. The inner error is the store's.
+    /// Reads some parts, or everything in order, and compares. The inner error is the store's.
     pub(crate) fn read_parts(&mut self, rng: &mut Rng) -> Compared<()> {
         let expected = value_of(self.number);
         if rng.below(3) == 0 {
@@ -165,7 +168,7 @@ impl HeldReader {
         match read.and_then(|_| self.reader.read_exact(&mut found)) {
             Ok(()) if found == expected => Ok(Ok(())),
             Ok(()) => Err(format!("a reader of #{} gives other bytes at {at}", self.number)),
-            // Damage, or too short.
+            // The value is damaged or too short.
             Err(error)
                 if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
             {
@@ -179,7 +182,8 @@ impl HeldReader {
     }
 }
 
-/// Reads parts of a key's value, or finds none if its number is 0. The inner error is the store's.
+/// Reads parts of a key's value, or checks that there is none if its number is 0. The inner error
+/// is the store's.
 pub(crate) fn read_through(space: &Keyspace, key: &[u8], number: u32) -> Compared<()> {
     match HeldReader::open(space, key, number)? {
         Ok(Some(mut reader)) => reader.read_parts(&mut Rng::new(number.into())),
@@ -187,7 +191,8 @@ pub(crate) fn read_through(space: &Keyspace, key: &[u8], number: u32) -> Compare
     }
 }
 
-/// A scan of keys alone gives the keys of a range, and no values. The inner error is the store's.
+/// Checks that a scan of keys returns the keys of a range, and no values. The inner error is the
+/// store's.
 pub(crate) fn keys_alone(db: &Db, edges: &Edges, keys: &Keys, state: &State) -> Compared<()> {
     let own = db
         .range(edges.clone())

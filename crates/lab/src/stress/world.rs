@@ -1,9 +1,8 @@
-//! A store on a simulated disk, and the model beside it: applies steps and compares.
+//! A store on a simulated disk, and its model: applies steps and compares.
 //! ```text
 //! step -> store (answer or error) -> model -> checks of the touched keys and of some others
 //! ```
-//! Invariant: an error is right only while the disk may fail; an answer that is no error is always
-//! right.
+//! Invariant: an error is right only while the disk may fail; any other answer is always right.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ use crate::keys::rng::Rng;
 /// The store's folder.
 pub(crate) const DIR: &str = "db";
 
-/// How a store comes to its disk: a test may put a liar between.
+/// How a store accesses its disk. A test may put a lying disk between.
 pub(crate) type Door = fn(Memory) -> Arc<dyn Storage>;
 
 /// What a history has done.
@@ -58,15 +57,15 @@ pub(crate) struct Done {
     pub(crate) flushes: u64,
     pub(crate) merges: u64,
     pub(crate) disk_operations: u64,
-    /// Transactions that have committed, and those that had to fail.
+    /// Transactions that committed, and those that had to fail.
     pub(crate) commits: u64,
     pub(crate) conflicts: u64,
-    /// Reads for update and writes that were refused, since a key was locked.
+    /// Reads for update and writes that were refused because a key was locked.
     pub(crate) lock_timeouts: u64,
 }
 
 impl Done {
-    /// The answer of the store; None: an error, and the disk could fail when it was asked.
+    /// Returns the answer of the store. None: it was an error while the disk could fail.
     pub(crate) fn allowed<T>(
         &mut self,
         what: &str,
@@ -87,7 +86,7 @@ impl Done {
     }
 }
 
-/// What is wrong: the check and the difference.
+/// An error says which check failed, and how.
 pub(crate) type Checked<T> = Result<T, String>;
 
 pub(crate) struct World<'k> {
@@ -96,29 +95,29 @@ pub(crate) struct World<'k> {
     pub(crate) disk: Memory,
     pub(crate) clock: Arc<ManualClock>,
     options: Options,
-    /// In some histories the store shares memory for writes, of which it is to have little.
+    /// A small budget of write memory that the store shares, in some histories.
     resources: Option<Resources>,
-    /// None only while it is opened again.
+    /// None only while it is reopened.
     db: Option<Db>,
     pub(crate) model: Model,
-    /// The model at the last numbers of the store.
+    /// The states at the store's last sequence numbers.
     pub(crate) journal: Journal,
     pub(crate) followers: HeldList<HeldFollower, 3>,
     pub(crate) backups: BackupBook,
-    /// The last load was refused, and nothing was written since.
+    /// Whether the last load was refused, and nothing was written since.
     pub(crate) load_in_doubt: bool,
     pub(crate) snapshots: HeldList<HeldSnapshot>,
     scans: HeldList<HeldScan>,
     readers: HeldList<HeldReader>,
     /// The last checkpoint, until the next one or the end of the store.
     pub(crate) copy: Option<KeptCopy>,
-    /// The disk could fail at some time since the power was cut last.
+    /// Whether the disk could fail at some time since the last power cut.
     had_faults: bool,
-    /// A killed process has left unsynced bytes, and nothing was written since. Closing does not
-    /// sync them, since a session that only reads writes nothing.
+    /// Whether a killed process left unsynced bytes, and nothing was written since. Closing does
+    /// not sync them, because a session that only reads writes nothing.
     inherits: bool,
-    /// The last opening found the newest log as a crash had left it: the log does not say which
-    /// part was durable.
+    /// Whether the last opening found the newest log as a crash left it. Such a log does not say
+    /// which part was durable.
     has_open_end: bool,
     pub(crate) done: Done,
 }
@@ -151,8 +150,7 @@ impl<'k> World<'k> {
         Ok(world)
     }
 
-    /// Makes the store. In some setups the disk fails while the store is made, and the power may be
-    /// cut then.
+    /// Creates the store. In some setups the disk fails meanwhile, and the power may be cut then.
     fn create(&mut self, setup: u64) -> Checked<()> {
         let mut rng = Rng::new(setup);
         self.disk.map_files(true);
@@ -186,7 +184,8 @@ impl<'k> World<'k> {
         Db::open_with(Path::new(DIR), self.options.clone(), environment)
     }
 
-    /// A disk behind the door, and the clock; nothing that stores share.
+    /// Returns an environment with a disk behind the door and the clock, and without shared
+    /// resources.
     pub(crate) fn environment_on(&self, disk: &Memory) -> Environment {
         let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
         Environment::new().storage(storage).clock(clock)
@@ -196,7 +195,7 @@ impl<'k> World<'k> {
         Writer { db: self.db(), keys: self.keys, tick: self.model.tick() }
     }
 
-    /// Applies a step. Its checks are made by the caller.
+    /// Applies a step. The caller checks the store afterwards.
     pub(crate) fn apply(&mut self, step: &StressStep) -> Checked<()> {
         self.done.operations += 1;
         self.had_faults |= self.disk.may_fail();
@@ -273,7 +272,7 @@ impl<'k> World<'k> {
         self.disk.may_fail()
     }
 
-    /// One run is left, or none.
+    /// Merges everything, and checks that at most one run is left.
     fn compact(&mut self) -> Checked<()> {
         let mut runs = 0;
         self.work("compact", true, |db| {
@@ -287,7 +286,7 @@ impl<'k> World<'k> {
         }
     }
 
-    /// `saves`: when it succeeds, all that was acknowledged is durable.
+    /// Does maintenance. `saves`: its success makes all acknowledged writes durable.
     fn work(
         &mut self,
         what: &str,
@@ -302,14 +301,14 @@ impl<'k> World<'k> {
         Ok(())
     }
 
-    /// All that was acknowledged is durable.
+    /// Notes that all acknowledged writes are durable.
     pub(crate) fn saved(&mut self) {
         self.model.all_durable();
         self.backups.store_is_durable();
         (self.inherits, self.has_open_end) = (false, false);
     }
 
-    /// Some writes have landed together, or failed.
+    /// Notes writes that landed together, or failed together.
     fn wrote(&mut self, writes: &[Write], written: bool) {
         if written && !writes.is_empty() {
             let number = self.db().snapshot().sequence();
@@ -341,13 +340,13 @@ impl<'k> World<'k> {
         let result = self.writer().delete_ranges(before, &ranges, after, *synced);
         let written = self.done.allowed("delete_range", could_fail, result)?.is_some();
         self.wrote(&deletion.writes(self.keys), written);
-        // A range of nothing is no write.
+        // An empty range is no write.
         let is_write = from != to || !before.is_empty() || !after.is_empty();
         self.note_written(written && (is_write || *synced), *synced);
         Ok(())
     }
 
-    /// All that was written before is in tables then, and so durable.
+    /// Loads past the log. Everything written before is then in tables, and so durable.
     fn ingest(&mut self, writes: &[Write]) -> Checked<()> {
         let could_fail = self.could_fail();
         if could_fail && !self.model.takes_doubt() {
@@ -363,7 +362,7 @@ impl<'k> World<'k> {
         Ok(())
     }
 
-    /// What a write that succeeded makes durable.
+    /// Notes what a successful write makes durable.
     fn note_written(&mut self, written: bool, synced: bool) {
         self.inherits &= !written;
         self.has_open_end &= !written;
@@ -399,7 +398,7 @@ impl<'k> World<'k> {
             let could_fail = self.could_fail();
             let moved = self.scans[place].step(back, self.keys)?;
             if self.done.allowed("a scan that was held open", could_fail, moved)?.is_none() {
-                // After an error it has ended.
+                // A scan ends after an error.
                 self.scans.drop_one(place);
                 return Ok(());
             }
@@ -407,7 +406,7 @@ impl<'k> World<'k> {
         Ok(())
     }
 
-    /// What came of the stream is garbage: as if nothing had been put.
+    /// Puts a stream that ends too early; its bytes are garbage, as if nothing had been put.
     fn cut_stream(&mut self, write: &Write) -> Checked<()> {
         cut_stream(self.db(), self.keys.get(write.place), write.number)
     }
@@ -440,7 +439,7 @@ impl<'k> World<'k> {
         }
     }
 
-    /// Ends the store and opens it again.
+    /// Ends the store and reopens it.
     fn reopen(&mut self, reopening: &Reopening, number: u32) -> Checked<()> {
         self.done.reopened += 1;
         self.count_work();
@@ -450,13 +449,13 @@ impl<'k> World<'k> {
         if !goes_on {
             self.followers.clear();
         }
-        // What a repair without a manifest makes of logs that are kept is not looked at here.
+        // A repair without a manifest is not checked if logs are kept.
         let to_repair = reopening.repair.filter(|_| self.options.kept_log_bytes == 0);
         self.end(reopening.end)?;
         // A flipped bit in a log is detected if the log says that the place was durable.
         let logs_too = matches!(reopening.end, End::Close | End::Drop) && !self.has_open_end;
-        // A manifest whose last edit has rotted looks torn. The next log reveals it, unless an
-        // earlier log had failed.
+        // A manifest whose last edit has rotted looks torn. The next log reveals the damage, unless
+        // an earlier log had failed.
         let is_sound = !self.had_faults && reopening.failure.is_none();
         let copy = reopening.rot.filter(|_| is_sound);
         let copy = copy.map(|seed| (seed, self.disk.kill()));
@@ -495,14 +494,15 @@ impl<'k> World<'k> {
         }
         if let Some((seed, copy)) = to_repair {
             self.done.repairs += 1;
-            // After a fault the power may have been cut once more: the copy is older.
+            // After a fault, the power may have been cut once more: then the copy differs from the
+            // store.
             let opened = Some(self.model.seen()).filter(|_| !could_fail);
             check_repair(self, &copy, opened, seed)?;
         }
         Ok(())
     }
 
-    /// Unless the store goes on where it has ended, less is known of its past.
+    /// Resets what is known of the store's past, unless the store continues exactly where it ended.
     fn note_opened(&mut self, goes_on: bool) {
         self.load_in_doubt = false;
         if !goes_on {
@@ -529,7 +529,7 @@ impl<'k> World<'k> {
             let closed = db.close();
             if self.done.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
                 self.model.all_durable();
-                // Without writes a session adds nothing to a log that a crash has left.
+                // Without writes, a session adds nothing to a log that a crash has left.
                 if !self.had_faults && !self.has_open_end {
                     self.check_followers_of_closed()?;
                 }
@@ -556,7 +556,7 @@ impl<'k> World<'k> {
         self.done.merges += stats.merges;
     }
 
-    /// The end of the history: the last comparison.
+    /// Ends the history with the last comparison.
     pub(crate) fn finish(mut self) -> Checked<Done> {
         self.disk.mend();
         self.work("settle at the end", false, Db::settle)?;
@@ -566,16 +566,16 @@ impl<'k> World<'k> {
         self.work("settle after a flush", false, Db::settle)?;
         self.check_garbage()?;
         self.count_work();
-        // Opens once more without faults, which removes files that faults had kept.
+        // A last opening without faults removes files that faults had kept.
         self.end(End::Close)?;
         self.followers.clear();
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;
         self.work("the last flush", true, Db::flush)?;
         self.close_and_look()?;
-        // Nothing is left of values that nobody has any more.
+        // After a deletion of everything, no value files remain.
         self.db = Some(self.open().map_err(|error| format!("opened to delete: {error}"))?);
-        // One merge may end where the oldest run does.
+        // One merge may end at the boundary of the oldest run.
         let merge = || (0..3).try_for_each(|_| self.db().compact());
         let deleted = self.db().delete_range("", [0xff; 64]).and_then(|()| merge());
         deleted.map_err(|error| format!("all is deleted: {error}"))?;
@@ -590,8 +590,8 @@ impl<'k> World<'k> {
         Ok(self.done)
     }
 
-    /// A store at rest has no more garbage of values than its options say, or than it would cost to
-    /// bring it back.
+    /// Checks that a store at rest has no more garbage in value files than its options allow, or
+    /// than would be worth the rewriting.
     fn check_garbage(&self) -> Checked<()> {
         let stats = self.db().stats().map_err(|error| error.to_string())?;
         let share = self.options.value_garbage_share * stats.value_bytes as f64;
@@ -602,7 +602,7 @@ impl<'k> World<'k> {
         Err(format!("at rest {garbage} of {bytes} bytes in value files are garbage"))
     }
 
-    /// Closes the store, and looks which files stay. Gives how many value files.
+    /// Closes the store, and checks which files remain. Returns the number of value files.
     fn close_and_look(&mut self) -> Checked<u64> {
         let stats = self.db().stats().map_err(|error| error.to_string())?;
         let runs = stats.levels.iter().flat_map(|level| &level.runs);

@@ -1,8 +1,8 @@
-//! How writes of a history reach the store: singly if possible, else as a batch.
+//! Passes writes of a history to the store: singly if possible, otherwise as a batch.
 //! ```text
 //! one put -> put, put_ttl    one deletion -> delete, delete_range    several, or synced -> a batch
 //! ```
-//! Invariant: the store gets exactly these writes, as one group.
+//! Invariant: the store receives exactly these writes, as one group.
 
 use trommel::{Batch, Db, Expiry};
 
@@ -12,10 +12,10 @@ use super::operation::Write;
 use super::setup;
 use super::values::put;
 
-/// Bounds of a range to delete.
+/// The bounds of a range to delete.
 pub(crate) type DeletedRange = (Vec<u8>, Vec<u8>);
 
-/// A store that takes writes of these keys at a tick.
+/// A store, and the keys and the time of writes to it.
 pub(crate) struct Writer<'w> {
     pub(crate) db: &'w Db,
     pub(crate) keys: &'w Keys,
@@ -56,7 +56,7 @@ impl Writer<'_> {
         self.write_batch(batch, synced)
     }
 
-    /// Loads them past the log. Requires: ascending, each key once, none deleted.
+    /// Loads writes past the log. Requires: keys ascend, each once, and nothing is deleted.
     pub(crate) fn ingest(&self, writes: &[Write]) -> trommel::Result<()> {
         let entries = writes.iter().map(|w| (self.keys.get(w.place), value_of(w.number)));
         self.db.ingest(entries).map(|_| ())
@@ -89,7 +89,7 @@ impl Writer<'_> {
     }
 }
 
-/// The moment of a tick.
+/// Returns the time of a tick.
 pub(crate) fn expiry_at(tick: u32) -> Expiry {
     Expiry::at_milliseconds((setup::INTERVAL * tick).as_millis() as u64)
 }

@@ -1,5 +1,5 @@
-//! The clock of a history: the machine's time for syncs and pauses, and for expiries a time that
-//! stands still between ticks.
+//! The clock of a history. Syncs and pauses use the machine's time; expiries use a time that stands
+//! still between ticks.
 //! ```text
 //! reader, writer: [ read, compare ]  [ read, compare ]        each at one tick
 //! keeper:                          ^ tick
@@ -14,7 +14,7 @@ use trommel::storage::Clock;
 
 use crate::stress::setup::INTERVAL;
 
-/// Ticks of a history at most: expiries have no room for more.
+/// The most ticks of a history: expiries have no room for more.
 const TICKS_MAX: u32 = 1500;
 
 /// The clock of a history.
@@ -29,13 +29,13 @@ impl TickClock {
         TickClock { start: Instant::now(), ticks: AtomicU32::new(0), gate: RwLock::new(()) }
     }
 
-    /// The tick, which stays while the guard lives.
+    /// Returns the current tick, which stays as long as the guard lives.
     pub(super) fn hold(&self) -> (RwLockReadGuard<'_, ()>, u32) {
         let guard = self.gate.read().unwrap_or_else(PoisonError::into_inner);
         (guard, self.ticks.load(Ordering::SeqCst))
     }
 
-    /// Moves on by a tick, if no thread compares.
+    /// Advances by a tick, unless a thread compares.
     pub(super) fn try_tick(&self) {
         if let Ok(_guard) = self.gate.try_write()
             && self.ticks.load(Ordering::SeqCst) < TICKS_MAX

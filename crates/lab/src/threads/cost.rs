@@ -1,12 +1,12 @@
-//! The cost limit of a step of a scan, in CPU time of the thread, so that a busy machine does not
-//! count.
+//! The cost limit of a scan's step. Cost is CPU time of the thread, so a busy machine does not
+//! matter.
 //! ```text
 //! limit = floor + each key once in each run and in memory
 //! a step passes keys that are deleted or have expired
 //! ```
-//! Invariant: however many versions a key has, and however many deleted ranges overlap, a step
-//! costs no more than that. A step over the limit is tried again from the start: it counts only if
-//! it is always over the limit.
+//! Invariant: however many versions a key has, and however many range deletions overlap, a step
+//! costs no more. A step over the limit is repeated from the start; it fails only if every
+//! repetition is over the limit.
 
 use std::time::Duration;
 
@@ -18,22 +18,22 @@ use crate::stress::keys::Edges;
 use crate::stress::operation::{range_text, way};
 use crate::stress::world::Checked;
 
-/// Steps that are timed together: the versions of a key are passed by the step after the one that
-/// returns it.
+/// Steps that are timed together, since the step after the one that returns a key skips the key's
+/// versions.
 const STEPS: u32 = 3;
-/// Steps that cost less are always fine.
+/// A cost that is always within the limit.
 const FLOOR: Duration = Duration::from_millis(20);
-/// To pass a key in one run.
+/// The cost to skip a key in one run.
 const PER_KEY: Duration = Duration::from_micros(1);
-/// To read a value of several MiB.
+/// The cost to read a value of several MiB.
 const PER_LARGE_VALUE: Duration = Duration::from_millis(20);
-/// Without optimisation all that grows with the store takes longer. (The floor is far above a step
-/// even then.)
+/// The slowness without optimization of everything that grows with the store. The floor is far
+/// above a step even then.
 const SLOWNESS: u32 = if cfg!(debug_assertions) { 8 } else { 1 };
-/// How often steps are tried that cost too much.
+/// How often steps over the limit are tried.
 const TRIES: usize = 3;
 
-/// A scan, its first step done. What the first ones cost is tried beside it.
+/// Returns a scan after its first step. The cost of the first steps is tested with further scans.
 pub(super) fn first_step(
     shared: &Shared,
     db: &Db,

@@ -1,11 +1,11 @@
-//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that begin
-//! slowly.
+//! The real disk, watched and slowed. It measures how long bytes of logs wait for a sync, and can
+//! delay the first append of tables.
 //! ```text
 //! 000007.wal   append .. append .. sync begins        the age of the oldest unsynced append
 //! 000008.table zzzzzz append .. append                each begins after a while
 //! ```
-//! Invariants: every call and result of the disk is passed on unchanged. A sync that has begun
-//! counts: how long the disk takes for it is not the store's doing.
+//! Invariants: every call and result of the disk is passed on unchanged. A sync counts from its
+//! begin: its duration is not the store's doing.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,10 +18,10 @@ use trommel::storage::{
     Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper, Syncer,
 };
 
-/// The folder of the store that is watched.
+/// The folder of the watched store.
 pub(super) const STORE: &str = "store";
 
-/// The real disk.
+/// The real disk, watched.
 #[derive(Clone, Default)]
 pub(super) struct WatchedDisk {
     watch: Arc<Watch>,
@@ -29,25 +29,25 @@ pub(super) struct WatchedDisk {
 
 #[derive(Default)]
 struct Watch {
-    /// Of each log that is not synced, since when.
+    /// For each log with unsynced bytes, since when it has had them.
     unsynced: Mutex<HashMap<String, Instant>>,
-    /// How long a table takes to begin, in milliseconds.
+    /// The delay of each table's first append, in milliseconds.
     delay: AtomicU64,
 }
 
 impl WatchedDisk {
-    /// Has each table take so much time more.
+    /// Delays each new table by this time.
     pub(super) fn slow_down(&self, delay: Duration) {
         self.watch.delay.store(delay.as_millis() as u64, Ordering::Relaxed);
     }
 
-    /// How long the oldest bytes of a log have waited for a sync to begin.
+    /// Returns how long the oldest unsynced bytes of a log have waited for a sync to begin.
     pub(super) fn unsynced_for(&self) -> Duration {
         let oldest = self.watch.unsynced().values().min().copied();
         oldest.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// No store is open: no more syncs will come.
+    /// Forgets unsynced logs: no store is open, so no more syncs will come.
     pub(super) fn forget(&self) {
         self.watch.unsynced().clear();
     }
@@ -84,7 +84,7 @@ struct Log {
 impl Append for Log {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let appended = self.file.append(bytes);
-        // Not before: a sync beside this one need not have what is being appended.
+        // Noted only now: a sync that runs concurrently need not cover this append.
         self.watch.unsynced().entry(self.name.clone()).or_insert_with(Instant::now);
         appended
     }
@@ -100,7 +100,7 @@ impl Append for Log {
     }
 }
 
-/// Syncs a log beside the thread that appends to it.
+/// Syncs a log from another thread than the one that appends.
 struct LogSyncer {
     syncer: Arc<dyn Syncer>,
     name: String,
@@ -124,7 +124,7 @@ impl Append for SlowTable {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let start = Instant::now();
         let delay = || Duration::from_millis(self.watch.delay.load(Ordering::Relaxed));
-        // The delay may end at any time.
+        // The delay may be switched off at any time.
         while !self.has_begun && start.elapsed() < delay() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -144,7 +144,7 @@ impl StorageWrapper for WatchedDisk {
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, watch) = (Disk.open_folder(dir)?, Arc::clone(&self.watch));
-        // Logs of checkpoints have no promise about syncs.
+        // There is no promise about syncs of checkpoints' logs.
         if !dir.ends_with(STORE) {
             return Ok(folder);
         }
@@ -162,7 +162,7 @@ impl FolderWrapper for TimedFolder {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        // A log is removed when its entries are in tables.
+        // A removed log needs no sync: its entries are in tables.
         self.watch.unsynced().remove(name);
         self.folder.remove(name)
     }

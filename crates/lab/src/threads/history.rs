@@ -1,9 +1,9 @@
-//! One history: a store that is opened, written, read, closed, and opened again with other options.
+//! One history: a store that is opened, written, read and closed, and reopened with other options.
 //! ```text
 //! round: open -> compare all -> lanes, readers, keeper -> rest: its laws, compare all
 //!             -> close or drop: its laws
 //! ```
-//! Invariant: a lane's state goes on from round to round; nothing is lost between.
+//! Invariant: a lane's state carries over from round to round; nothing is lost between rounds.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,9 +24,9 @@ use crate::stress::operation::key_text;
 use crate::stress::panics::caught;
 use crate::stress::world::Checked;
 
-/// A round takes so much longer at most, until enough has piled up.
+/// The most extra time of a round in which enough must pile up.
 const PILING_MAX: Duration = Duration::from_secs(40);
-/// Time between two looks while a round is waited for.
+/// The time between two looks while waiting for a round to end.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Runs the history of a seed, in an empty folder.
@@ -109,7 +109,7 @@ impl Round {
         Ok(lanes)
     }
 
-    /// Has all threads work until the time has come.
+    /// Lets all threads work until the round is over.
     fn work(
         &self,
         shared: &Arc<Shared>,
@@ -149,7 +149,7 @@ impl Round {
             std::thread::sleep(LOOK_AGAIN);
         }
         shared.end_round();
-        // The watchdog finds a thread that hangs: the rest of the history then waits for ever.
+        // The watchdog reports a thread that hangs; the rest of the history then waits for ever.
         let lanes: Vec<Option<LaneThread>> = writers.into_iter().map(Worker::end).collect();
         for other in others {
             other.end();
@@ -161,7 +161,7 @@ impl Round {
     }
 }
 
-/// A thread, and its post.
+/// A thread and its post.
 struct Worker<T>(std::thread::JoinHandle<Option<T>>);
 
 impl<T: Send + 'static> Worker<T> {
@@ -181,13 +181,14 @@ impl<T: Send + 'static> Worker<T> {
         }))
     }
 
-    /// Waits for its end. None: it has failed.
+    /// Waits for the thread to end. None: it failed.
     fn end(self) -> Option<T> {
         self.0.join().ok().flatten()
     }
 }
 
-/// Every key, by scans both ways and some by gets, against all lanes. Requires: no thread writes.
+/// Compares every key with the lanes' states, by scans in both directions and some gets. Requires:
+/// no thread writes.
 fn compare(db: &Db, shared: &Shared, lanes: &[LaneThread], post: &Post) -> Checked<()> {
     post.set(Doing::Said("compares everything"));
     let (_gate, tick) = shared.clock.hold();
@@ -209,5 +210,5 @@ fn compare(db: &Db, shared: &Shared, lanes: &[LaneThread], post: &Post) -> Check
     Ok(())
 }
 
-/// Keys of a lane that are asked for by themselves.
+/// Keys of a lane that are read by single gets.
 const GETS: usize = 200;

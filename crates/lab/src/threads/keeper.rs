@@ -1,11 +1,11 @@
-//! The keeper: it flushes, merges, verifies and copies what others write meanwhile, and lets time
-//! pass.
+//! The keeper thread. It flushes, merges, verifies and copies the store while others write, and
+//! advances the clock.
 //! ```text
 //! flush, compact, settle, sync, verify, tick, sleep
 //! checkpoint -> opened with other options -> each lane as after whole groups, during the call
 //! back up    -> verified, restored, opened: likewise; the next generation shares its objects
 //! ```
-//! Invariant: whatever it asks for succeeds.
+//! Invariant: everything that it asks for succeeds.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,23 +23,25 @@ use crate::keys::rng::Rng;
 use crate::stress::operation::key_text;
 use crate::stress::world::Checked;
 
-/// Only so many looks in a row that find too many bytes count: files may be removed during a look.
+/// Too many bytes count only if this many looks in a row find them, since files may be removed
+/// during a look.
 const LOOKS: u32 = 50;
-/// Between two of them.
+/// The time between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Bytes of tables that `check_space` does not know: loads past the log, properties of many small
+/// Bytes of tables that `check_space` cannot account for: bulk loads, and properties of many small
 /// tables.
 const SPARE_BYTES: u64 = 4 << 20;
-/// With more runs than that everything is merged: each has a file.
+/// With more runs than this, everything is merged, since each run has a file.
 const RUNS_MAX: usize = 150;
-/// The most space during a full merge, as a multiple of the tree: new blocks may compress less
+/// The most space during a full merge, as a multiple of the tree. New blocks may compress less
 /// well.
 const MERGED_MAX: u64 = 3;
-/// Memtables may have so many times a write buffer, as documented, and what one batch has.
+/// The documented most memory of memtables, in write buffers. `BATCH_BYTES_MAX` is added for one
+/// batch.
 const BUFFERS_MAX: u64 = 5;
 const BATCH_BYTES_MAX: u64 = 32 << 20;
 
-/// Generations of backups that stay.
+/// Generations of backups that are kept.
 const GENERATIONS: usize = 2;
 
 /// Works until the round is over.
@@ -117,7 +119,7 @@ fn stats(db: &Db) -> Checked<Stats> {
     db.stats().map_err(|error| format!("stats: {error}"))
 }
 
-/// Checks that the store's memory is within its options plus what the logs brought.
+/// Checks that memtables and cache are within the options, plus what recovery brought.
 fn check_memory(db: &Db, shared: &Shared, recovered: u64) -> Checked<()> {
     let (stats, options) = (stats(db)?, shared.options());
     let memtables = BUFFERS_MAX * options.write_buffer_bytes as u64 + BATCH_BYTES_MAX + recovered;
@@ -135,8 +137,8 @@ fn check_memory(db: &Db, shared: &Shared, recovered: u64) -> Checked<()> {
     }
 }
 
-/// Checks the bytes of the tables' files. They are at most the sum of the tree, held old tables,
-/// the output of merges and of flushes.
+/// Checks the bytes of the tables' files. They are at most the sum of the tree, old tables that are
+/// held, and the output of merges and flushes.
 fn check_space(db: &Db, shared: &Shared) -> Checked<()> {
     let mut wrong = String::new();
     for _ in 0..LOOKS {
@@ -180,7 +182,7 @@ fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked
     Ok(())
 }
 
-/// Makes a generation, beside those that are there, and looks at it.
+/// Makes a generation of backups, and checks it.
 fn back_up(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()> {
     let told = |error: trommel::Error| format!("back up: {error}");
     let backups = Backups::in_folder(folder).map_err(told)?;
@@ -200,8 +202,8 @@ fn back_up(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()
     Ok(())
 }
 
-/// Opens a copy of the store, which was made between these writes of each lane, compares it, and
-/// removes it.
+/// Opens a copy of the store, compares it, and removes it. The copy was made when each lane had
+/// between `least` and `most` writes.
 fn compare_copy(
     shared: &Shared,
     folder: &Path,
@@ -224,7 +226,7 @@ fn compare_copy(
     remove(folder)
 }
 
-/// The next history has another store.
+/// Removes the backups, since the next history has another store.
 fn remove_backups(folder: &Path) -> Checked<()> {
     if folder.exists() { remove(folder) } else { Ok(()) }
 }
@@ -234,7 +236,7 @@ fn remove(folder: &Path) -> Checked<()> {
     removed.map_err(|error| format!("{} stays: {error}", folder.display()))
 }
 
-/// The numbers of each lane's keys, read both ways.
+/// Returns the numbers of each lane's keys, read in both directions.
 pub(super) fn contents(db: &Db, shared: &Shared) -> Checked<Vec<Vec<u32>>> {
     let failed = |error: trommel::Error| format!("scan: {error}");
     let snapshot = db.snapshot();

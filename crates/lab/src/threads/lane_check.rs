@@ -1,8 +1,8 @@
-//! What a lane compares: its own keys, exactly.
+//! The exact checks of a lane, on its own keys.
 //! ```text
 //! get, multi_get, queue, scan, count, snapshot    against the lane's state; others' keys skipped
 //! ```
-//! Invariant: an answer is right, and there are no errors.
+//! Invariant: every answer is right, and there are no errors.
 
 use std::ops::Bound;
 
@@ -19,13 +19,13 @@ use crate::stress::operation::{StressOperation, StressStep, range_text, way};
 use crate::stress::values::{keys_alone, read_through};
 use crate::stress::world::Checked;
 
-/// Touched keys that are looked up.
+/// The most touched keys that are looked up.
 const TOUCHED_MAX: usize = 4;
-/// Keys that are asked for together.
+/// The most keys of one multi-get.
 const TOGETHER_MAX: usize = 24;
-/// Entries of a scan that a check reads.
+/// The most entries of a scan that a check reads.
 const SCAN_MAX: usize = 8;
-/// Every so many steps all keys of the lane are compared.
+/// The steps between two comparisons of all keys of the lane.
 const FULL_EVERY: u32 = 512;
 
 fn failed(what: &'static str) -> impl Fn(trommel::Error) -> String {
@@ -33,7 +33,7 @@ fn failed(what: &'static str) -> impl Fn(trommel::Error) -> String {
 }
 
 impl LaneThread {
-    /// The checks after a step.
+    /// Makes the checks after a step.
     pub(super) fn check_after(&self, db: &Db, shared: &Shared, step: &StressStep) -> Checked<()> {
         let mut rng = Rng::new(u64::from(step.number));
         if let StressOperation::Write { writes, .. } | StressOperation::Ingest(writes) =
@@ -94,7 +94,7 @@ impl LaneThread {
         Ok(())
     }
 
-    /// Gets that are under way together, and a short range among them.
+    /// Checks several gets in flight, and a short range among them.
     fn check_queue(&self, db: &Db, shared: &Shared, rng: &mut Rng) -> Checked<()> {
         let (places, edges) = (self.draw_some(rng), self.keys.draw_edges(rng));
         let mut queue = db.queue(1 + rng.place(TOGETHER_MAX));
@@ -168,7 +168,7 @@ impl LaneThread {
         }
         let bounds = db.approximate_count(edges.clone()).map_err(failed("approximate_count"))?;
         keys_alone(db, edges, &self.keys, &self.state)?.map_err(failed("keys alone"))?;
-        // Where others have keys, too, it is not known how often these were written.
+        // How often keys of other lanes were written is unknown.
         let is_own = shared.shares.is_whole(self.index, &places);
         let written = if is_own { self.written(places) } else { u64::MAX };
         shared.counts.answers.add(2);
@@ -194,7 +194,7 @@ impl LaneThread {
         read.map_err(in_snapshot)?.map_err(failed("scan of a snapshot"))
     }
 
-    /// Every key, forward and backward, and some of them one by one.
+    /// Compares every key by scans in both directions, and some keys by gets.
     pub(super) fn check_all(&self, db: &Db, shared: &Shared, rng: &mut Rng) -> Checked<()> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.check_scan(db, shared, &all, false)?;

@@ -1,9 +1,9 @@
-//! A lane: a thread that writes its share of the keys, and knows exactly what they are.
+//! A lane: a thread that writes its share of the keys and knows their exact values.
 //! ```text
 //! step -> ledger: begun -> store -> ledger: acknowledged -> own keys compared
 //! ```
-//! Invariant: no other thread writes its keys. So a lane's keys, snapshots and scans are as in a
-//! store of its own.
+//! Invariant: no other thread writes a lane's keys. So the lane sees its keys, snapshots and scans
+//! as in a store of its own.
 
 use std::sync::Arc;
 
@@ -24,32 +24,32 @@ use crate::stress::values::{HeldReader, cut_stream};
 use crate::stress::world::Checked;
 use crate::stress::writer::Writer;
 
-/// A liar leaves out every so many groups.
+/// A liar drops one group in this many.
 const LOST_EVERY: u32 = 50;
-/// Of the values one in so many is large, where some are.
+/// One value in this many is large, in histories with large values.
 const LARGE_EVERY: u64 = 2000;
 
-/// A lane, from one opening of the store to the next.
+/// A lane, whose state carries over from one opening of the store to the next.
 pub(super) struct LaneThread {
     pub(super) index: usize,
     pub(super) keys: Arc<Keys>,
     pub(super) rng: Rng,
     pub(super) drawer: Drawer,
     pub(super) pattern: Pattern,
-    /// Some values are several MiB.
+    /// Whether some values are several MiB.
     has_large: bool,
-    /// What its keys have now.
+    /// The current values of its keys.
     pub(super) state: State,
-    /// How often each was written.
+    /// How often each key was written.
     written: Vec<u64>,
     pub(super) tick: u32,
     step: u32,
     groups: u32,
-    /// How far a lane that writes a log has come.
+    /// How far a lane that follows the log pattern has come.
     pub(super) log_end: usize,
 }
 
-/// What a lane holds while the store is open.
+/// What a lane keeps open while the store is open.
 #[derive(Default)]
 pub(super) struct HeldViews {
     pub(super) snapshots: HeldList<HeldSnapshot>,
@@ -108,7 +108,7 @@ impl LaneThread {
         Ok(())
     }
 
-    /// Time has come to a tick.
+    /// Advances the model to a tick.
     pub(super) fn come_to(&mut self, tick: u32, held: &mut HeldViews) {
         if tick == self.tick {
             return;
@@ -173,7 +173,7 @@ impl LaneThread {
         }
     }
 
-    /// A few of the values become several MiB.
+    /// Turns a few of the values into values of several MiB.
     fn enlarge(&mut self, writes: &[Write]) -> Vec<Write> {
         let mut writes = writes.to_vec();
         for write in &mut writes {
@@ -185,7 +185,7 @@ impl LaneThread {
         writes
     }
 
-    /// Writes a group to the store, the ledger and the model.
+    /// Writes a group to the ledger, the store and the model.
     pub(super) fn write(
         &mut self,
         shared: &Shared,
@@ -223,7 +223,7 @@ impl LaneThread {
         if ranges.is_empty() && before.is_empty() && after.is_empty() {
             return Ok(());
         }
-        // A key without a value before has none afterwards.
+        // Deleting a key without a value is not noted: nothing changes.
         let is_there = |place: &usize| {
             self.state.0[*place] != 0 || before.iter().any(|w| usize::from(w.place) == *place)
         };
@@ -268,7 +268,7 @@ impl LaneThread {
         Ok(())
     }
 
-    /// How often the keys at these places were written.
+    /// Returns how often the keys at these places were written.
     pub(super) fn written(&self, places: std::ops::Range<usize>) -> u64 {
         self.written[places].iter().sum()
     }

@@ -1,13 +1,13 @@
-//! The ledger: writes that were begun and acknowledged, for all threads to read. It bounds what a
+//! The ledger of begun and acknowledged writes, which all threads read. It bounds the values that a
 //! key may show.
 //! ```text
 //! of each lane   write 1  write 2 | write 3 | write 4  write 5 |         a group ends at each |
 //!                              acknowledged ^           begun ^
 //! of each key    floor: the newest write that was acknowledged, or that a reader has seen
 //! ```
-//! Invariants: a write is in the ledger before the store has it, and counts as acknowledged after
-//! the store has said so. A floor only rises: a read that begins after a look at it may see that
-//! write or a later one, and no earlier one.
+//! Invariants: a write is in the ledger before it is in the store. It counts as acknowledged only
+//! after the store has said so. A floor only rises: a read that begins after a floor was taken may
+//! see that write or a later one, but no earlier one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,47 +16,47 @@ use crate::stress::model::shown_at;
 use crate::stress::operation::{Write, key_text};
 use crate::stress::world::Checked;
 
-/// Writes that a lane may make.
+/// The most writes of a lane.
 const WRITES_MAX: usize = 1 << 21;
-/// Where a group ends.
+/// Marks the last write of a group.
 const END: u64 = 1 << 63;
 
-/// All lanes.
+/// The ledgers of all lanes.
 pub(super) struct Ledger {
     lanes: Vec<LaneLedger>,
 }
 
 struct LaneLedger {
     keys: Keys,
-    /// KeyIndex and number of each write; the first has number 1.
+    /// The key and the number of each write; writes count from 1.
     writes: Vec<AtomicU64>,
     begun: AtomicU64,
     done: AtomicU64,
     floors: Vec<AtomicU64>,
 }
 
-/// A key: its lane, and its place among that lane's.
+/// A key, by its lane and its place among the lane's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Spot {
     pub(super) lane: u8,
     pub(super) place: KeyIndex,
 }
 
-/// The state before a read: of some keys, in order, and of all lanes.
+/// The state of the ledger before a read: of some keys, in order, and of all lanes.
 pub(super) struct Before {
     spots: Vec<Spot>,
     floors: Vec<u64>,
     done: Vec<u64>,
 }
 
-/// The keys of a lane after some of its writes: frequent comparisons go on from there.
+/// The keys of a lane after some of its writes, from which frequent comparisons continue.
 pub(super) struct Followed {
     at: u64,
     numbers: Vec<u32>,
 }
 
 impl Ledger {
-    /// Of lanes with these keys.
+    /// Creates the ledger of lanes with these keys.
     pub(super) fn new(lanes: &[Keys]) -> Self {
         let counters = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
         let lane = |keys: &Keys| LaneLedger {
@@ -69,14 +69,14 @@ impl Ledger {
         Ledger { lanes: lanes.iter().map(lane).collect() }
     }
 
-    /// Whether a lane can make so many writes more.
+    /// Whether a lane can make this many more writes.
     pub(super) fn has_room(&self, lane: usize, writes: usize) -> bool {
         let lane = &self.lanes[lane];
         lane.begun.load(Ordering::SeqCst) as usize + writes < WRITES_MAX
     }
 
-    /// A group of writes is about to be handed to the store. Requires: there is room, and the
-    /// caller alone writes for the lane.
+    /// Notes that a group of writes is about to be passed to the store. Requires: there is room,
+    /// and the caller alone writes for the lane.
     pub(super) fn begin(&self, lane: usize, writes: &[Write]) {
         let lane = &self.lanes[lane];
         let begun = lane.begun.load(Ordering::SeqCst);
@@ -88,7 +88,7 @@ impl Ledger {
         lane.begun.store(begun + writes.len() as u64, Ordering::SeqCst);
     }
 
-    /// All that the lane has begun is acknowledged.
+    /// Notes that all begun writes of a lane are acknowledged.
     pub(super) fn acknowledge(&self, lane: usize) {
         let lane = &self.lanes[lane];
         let begun = lane.begun.load(Ordering::SeqCst);
@@ -98,17 +98,17 @@ impl Ledger {
         lane.done.store(begun, Ordering::SeqCst);
     }
 
-    /// Of each lane how many writes were acknowledged.
+    /// Returns how many writes of each lane were acknowledged.
     pub(super) fn done(&self) -> Vec<u64> {
         self.lanes.iter().map(|lane| lane.done.load(Ordering::SeqCst)).collect()
     }
 
-    /// Of each lane how many writes were begun.
+    /// Returns how many writes of each lane were begun.
     pub(super) fn begun(&self) -> Vec<u64> {
         self.lanes.iter().map(|lane| lane.begun.load(Ordering::SeqCst)).collect()
     }
 
-    /// To be called before some keys are read.
+    /// Returns the state before a read of some keys.
     pub(super) fn before(&self, mut spots: Vec<Spot>) -> Before {
         spots.sort_unstable();
         spots.dedup();
@@ -121,8 +121,8 @@ impl Ledger {
         Before { spots, floors, done }
     }
 
-    /// Whether each key may show what was found: the number of its value, 0 for none. None: no
-    /// thread has looked.
+    /// Checks that each key may show the number found; 0: no value. None: the key was not read.
+    /// Raises the floors of the keys.
     pub(super) fn check(
         &self,
         before: &Before,
@@ -161,13 +161,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// A lane before its first write.
+    /// Returns a lane's keys before its first write.
     pub(super) fn follow(&self, lane: usize) -> Followed {
         Followed { at: 0, numbers: vec![0; self.lanes[lane].keys.len()] }
     }
 
-    /// Checks a lane's keys, all read at one moment: they must be the state after some whole
-    /// groups, between `least` and `most`. Goes on from `followed` to `least`.
+    /// Checks a lane's keys, all read at one moment. They must be the state after some whole
+    /// groups, between `least` and `most` writes. Advances `followed` to `least`.
     pub(super) fn check_moment(
         &self,
         lane: usize,
@@ -216,7 +216,7 @@ impl Ledger {
 }
 
 impl LaneLedger {
-    /// Write 0 is none: no key has a value then.
+    /// Returns a write. Write 0 stands for the time when no key has a value.
     fn write(&self, nth: u64) -> Write {
         let entry = self.writes[nth as usize].load(Ordering::SeqCst);
         Write { place: (entry >> 32) as KeyIndex, number: entry as u32 }
@@ -274,7 +274,8 @@ mod tests {
             let fresh = Before { spots: vec![SPOT], floors: vec![2], done: vec![2] };
             assert_eq!(ledger.check(&fresh, |_| Some(found), 0).is_ok(), right, "{found}");
         }
-        // A reader has seen the last write, which is not acknowledged: no later read may miss it.
+        // A reader has seen the last write, though it is not acknowledged. No later read may miss
+        // it.
         ledger.check(&before, |_| Some(7), 0).expect("was begun");
         let wrong =
             ledger.check(&ledger.before(vec![SPOT]), |_| Some(6), 0).expect_err("an old value");

@@ -1,13 +1,14 @@
-//! Threads that write and read one store on the real disk, beside a model, for any time.
+//! Threads that write and read one store on the real disk, checked against a model, for any length
+//! of time.
 //! ```text
 //! seed -> history: keys, lanes -> round: options -> lanes | readers | keeper -> laws -> next round
 //! watchdog: is a thread stuck? does an acknowledged write wait too long for its sync?
 //! ```
-//! What each thread does follows from the seed; how they interleave does not, so a run cannot be
-//! repeated to the letter.
+//! The seed determines what each thread does, but not how threads interleave. So a run cannot be
+//! repeated exactly.
 //!
-//! Invariant: only a lane writes its keys, so it knows them exactly. The ledger bounds what others
-//! may see of them.
+//! Invariant: only one lane writes a key, so that lane knows the key's value exactly. The ledger
+//! bounds what others may see.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -56,14 +57,13 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
-/// How often the watchdog looks, and the listener hears of progress.
+/// How often the watchdog looks and progress is reported.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Each has a number of 8 bits, and some keys.
+/// The most lanes: each has a number of 8 bits, and some keys.
 const THREADS_MAX: usize = 8;
 
-/// Runs histories until the time is over, or something is wrong. When a thread hangs, it is left
-/// behind.
+/// Runs histories until the time is over, or one fails. A thread that hangs is left behind.
 ///
 /// # Errors
 /// `Plan` if there are too many threads or none; `Folder` if the folder cannot be used.
@@ -112,7 +112,7 @@ fn run(plan: &ThreadsPlan, lie: Option<Sabotage>, progress: &mut dyn Progress) -
     report(&whole, start.elapsed())
 }
 
-/// History after history.
+/// Runs history after history.
 fn conduct(whole: &Arc<Whole>) {
     let post = whole.posts.add("conductor".into());
     let mut seed = whole.plan.seed;

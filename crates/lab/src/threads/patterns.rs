@@ -4,7 +4,7 @@
 //! hot key   put k, put k, put k, ...                              scans pass all versions but one
 //! log       put i, delete_range(first .. i - window), put i + 1   as logs and queues are cut
 //! ```
-//! Invariant: a read costs no more than the law of costs allows, however much has piled up.
+//! Invariant: a read stays within the cost limit, however much has piled up.
 
 use trommel::Db;
 
@@ -16,17 +16,17 @@ use crate::stress::keys::KeyIndex;
 use crate::stress::operation::Write;
 use crate::stress::world::Checked;
 
-/// Versions of a key in one batch.
+/// Versions of the key in one batch.
 const VERSIONS: usize = 64;
 
-/// Puts between two looks.
+/// Puts between two reads.
 const PUTS: usize = 64;
 
-/// How many keys of a log are kept.
+/// Keys of a log that are kept.
 const WINDOW: usize = 100;
 
 impl LaneThread {
-    /// A few writes of the pattern, and a look.
+    /// Makes a few writes of the pattern, and reads a key.
     pub(super) fn follow_pattern(&mut self, db: &Db, shared: &Shared, post: &Post) -> Checked<()> {
         let (_gate, tick) = shared.clock.hold();
         self.come_to(tick, &mut HeldViews::default());

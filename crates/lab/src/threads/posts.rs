@@ -1,8 +1,8 @@
-//! Posts: what every thread is doing, and for how long, so that a hang is found and named.
+//! Posts say what each thread is doing, and since when, so that a hang is detected and named.
 //! ```text
 //! thread --set--> post: "flush", since 12:00:07 <--late-- watchdog
 //! ```
-//! Invariant: a thread sets its post before it does something that may not end.
+//! Invariant: a thread updates its post before it does something that may not end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,24 +10,24 @@ use std::time::{Duration, Instant};
 use crate::stress::keys::Keys;
 use crate::stress::operation::{StressStep, tell};
 
-/// What a thread does.
+/// The activity of a thread.
 #[derive(Clone)]
 pub(super) enum Doing {
-    /// It waits, or has ended: no thread expects it to be done.
+    /// It waits, or has ended; it may do so for any time.
     Rest,
-    /// In words.
+    /// An activity in words.
     Said(&'static str),
     /// A step of a lane's history.
     Step(Arc<StressStep>, Arc<Keys>),
 }
 
-/// One thread's.
+/// The post of one thread.
 pub(super) struct Post {
     name: String,
     doing: Mutex<(Instant, Doing)>,
 }
 
-/// All threads'.
+/// The posts of all threads.
 #[derive(Default)]
 pub(super) struct Posts {
     list: Mutex<Vec<Arc<Post>>>,
@@ -42,7 +42,7 @@ impl Post {
         *lock(&self.doing) = (Instant::now(), doing);
     }
 
-    /// What the thread is doing, in words.
+    /// Describes what the thread is doing.
     pub(super) fn tell(&self) -> String {
         let (since, doing) = lock(&self.doing).clone();
         let doing = match doing {
@@ -67,13 +67,13 @@ impl Posts {
         post
     }
 
-    /// A thread has ended.
+    /// Removes the post of a thread that has ended.
     pub(super) fn remove(&self, post: &Arc<Post>) {
         lock(&self.list).retain(|other| !Arc::ptr_eq(other, post));
     }
 
-    /// What is wrong, if threads have been at one thing for longer than that: all of them, since
-    /// one that hangs may hold up others.
+    /// Returns a message about all threads that have been at one activity for longer than
+    /// `patience`, since one that hangs may block others. None: there is no such thread.
     pub(super) fn late(&self, patience: Duration) -> Option<String> {
         let list = lock(&self.list);
         let late = list.iter().filter(|post| post.is_late(patience));
@@ -81,7 +81,7 @@ impl Posts {
         (!late.is_empty()).then(|| format!("nobody may wait so long: {}", late.join("; ")))
     }
 
-    /// What each thread is doing.
+    /// Describes what each thread is doing.
     pub(super) fn tell(&self) -> Vec<String> {
         lock(&self.list).iter().map(|post| post.tell()).collect()
     }

@@ -1,8 +1,8 @@
-//! What the operating system says of this process: files, threads, memory, time.
+//! The operating system's view of this process: files, threads, memory, time.
 //! ```text
 //! /proc/self/fd    what is open      /proc/self/task   threads      /proc/self/status   memory
 //! ```
-//! Invariant: without /proc there are no open files, threads or memory, and the laws hold
+//! Invariant: without /proc there are no open files, threads or memory to see, and the laws hold
 //! trivially.
 
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The CPU time of this thread.
+/// Returns the CPU time that this thread has used.
 pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Files in a folder that this process has open, those that were removed among them.
+/// Returns the files of a folder that this process has open, including removed ones.
 pub(super) fn open_files(folder: &Path) -> Vec<PathBuf> {
-    // What the system tells has no links in it.
+    // The system reports paths without symbolic links.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let files = entries.filter_map(|entry| std::fs::read_link(entry.path()).ok());
     files.filter(|file| file.starts_with(&folder)).collect()
 }
 
-/// Names of threads of stores.
+/// Returns the names of threads that belong to stores.
 pub(super) fn store_threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
@@ -33,15 +33,15 @@ pub(super) fn store_threads() -> Vec<String> {
     of_stores(names.map(|name| name.trim_end().to_string()), own.trim_end())
 }
 
-/// The names of threads that belong to stores. The first thread, and threads without a name, have
-/// the name of the process.
+/// Selects the names of threads that belong to stores. The first thread, and threads without a
+/// name, have the name of the process.
 fn of_stores(names: impl Iterator<Item = String>, own: &str) -> Vec<String> {
-    // Those of the pool that reads belong to no store.
+    // Threads of the pool that reads belong to no store.
     let of_store = |name: &str| name.starts_with("trommel-") && name != "trommel-disk";
     names.filter(|name| of_store(name) && name != own).collect()
 }
 
-/// Memory that this process has, in bytes.
+/// Returns the resident memory of this process, in bytes.
 pub(super) fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,10 +1,10 @@
-//! A reader: it reads all lanes' keys, and checks each answer against the ledger while writers go
-//! on.
+//! A reader thread. It reads the keys of all lanes, and checks each answer against the ledger while
+//! writers go on.
 //! ```text
 //! floors before -> read -> what was begun after    one of the writes between; never an older one
 //! snapshot -> all keys of a lane                   as after whole groups; always the same again
 //! ```
-//! Invariant: no later read may miss what a reader once saw.
+//! Invariant: once a reader has seen a write, no later read may miss it.
 
 use std::collections::HashMap;
 
@@ -20,13 +20,13 @@ use crate::stress::model::{number_of, shown_at};
 use crate::stress::operation::{key_text, range_text, way};
 use crate::stress::world::Checked;
 
-/// Keys that are asked for together.
+/// The most keys of one multi-get.
 const TOGETHER_MAX: usize = 32;
-/// Keys that a short scan may pass.
+/// The most keys in the range of a short scan.
 const PASSED_MAX: usize = 64;
-/// Entries that it reads.
+/// The most entries that it reads.
 const SCAN_MAX: usize = 8;
-/// Snapshots that are held at most.
+/// The most snapshots that are held.
 const HELD_MAX: usize = 4;
 
 /// A reader during one opening of the store.
@@ -38,7 +38,7 @@ pub(super) struct Reader<'r> {
     held: Vec<HeldLane>,
 }
 
-/// A snapshot, and what a lane's keys were in it when they were read first.
+/// A snapshot, and what a lane's keys were when they were first read in it.
 struct HeldLane {
     snapshot: Snapshot,
     lane: usize,
@@ -147,7 +147,7 @@ impl<'r> Reader<'r> {
         self.shared.ledger.check(&before, |spot| numbers.get(&spot).copied(), tick)
     }
 
-    /// The first entries of a range, from either end.
+    /// Reads the first entries of a range, from either end.
     fn scan(&mut self, tick: u32) -> Checked<()> {
         let (shared, back) = (self.shared, self.rng.below(2) == 0);
         let edges = shared.shares.all.draw_edges(&mut self.rng);
@@ -159,7 +159,7 @@ impl<'r> Reader<'r> {
         };
         let before = shared.ledger.before(shared.shares.spots[near.clone()].to_vec());
         let (mut scan, mut next) = first_step(shared, self.db, &edges, back)?;
-        // What lies between two entries has nothing; what lies behind the last one is not known.
+        // Keys between two entries have no value; keys behind the last one are unknown.
         let (mut numbers, mut unread) = (HashMap::new(), near.clone());
         for _ in 0..SCAN_MAX {
             let Some(entry) = next.take() else {
@@ -195,7 +195,7 @@ impl<'r> Reader<'r> {
         place.ok_or_else(|| format!("{} was never written", key_text(key)))
     }
 
-    /// All keys of a lane at one moment, which is held for a while.
+    /// Reads all keys of a lane at one moment, and holds that snapshot for a while.
     fn read_moment(&mut self, tick: u32) -> Checked<()> {
         let (shared, lane) = (self.shared, self.rng.place(self.followed.len()));
         let least = shared.ledger.done()[lane];
@@ -213,7 +213,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// Checks that a snapshot shows the same again, except for expired keys.
+    /// Checks that a held snapshot shows the same again, except for expired keys.
     fn read_held(&mut self, tick: u32) -> Checked<()> {
         if self.held.is_empty() {
             return Ok(());
@@ -244,14 +244,14 @@ fn number_found(key: &[u8], found: trommel::Result<Option<Value>>) -> Checked<u3
     found.map_or(Ok(0), |value| number_in(&(key.to_vec(), value)))
 }
 
-/// The number of an entry's value.
+/// Returns the number of an entry's value.
 pub(super) fn number_in((key, value): &KeyValue) -> Checked<u32> {
     number_of(value).ok_or_else(|| {
         format!("{} has a value that was never written: {}", key_text(key), key_text(value))
     })
 }
 
-/// The numbers of a lane's keys in a snapshot.
+/// Returns the numbers of a lane's keys in a snapshot.
 fn lane_in(shared: &Shared, snapshot: &Snapshot, lane: usize, back: bool) -> Checked<Vec<u32>> {
     let keys = &shared.shares.lanes[lane];
     let mut numbers = vec![0; keys.len()];

@@ -1,10 +1,10 @@
-//! The laws of a store at rest, and of one that was closed.
+//! The laws of a store at rest, and of a closed store.
 //! ```text
 //! settled, without reads     files: the tree's tables, one log, an image for each part;
 //!                            bytes: those of the tree's files
 //! closed, without holders    no file open, no thread
 //! ```
-//! Invariant: a law holds within a second, whatever the threads do afterwards, or never.
+//! Invariant: a law holds within about a second, whatever the threads do afterwards.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -16,14 +16,14 @@ use super::process::{open_files, resident_bytes, store_threads};
 use super::shared::{Sabotage, Shared};
 use crate::stress::world::Checked;
 
-/// Superfluous files are gone within so many looks: a second, or more on a busy machine.
+/// How often a law is tested: for a second, or more on a busy machine.
 const LOOKS: u32 = 100;
-/// Between two looks.
+/// The time between two tests.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// Memory that a process may keep when no store is open.
+/// The most memory that a process may keep when no store is open.
 const RESIDENT_BYTES_MAX: u64 = 3 << 30;
 
-/// Waits until a law holds.
+/// Waits until a law holds. Returns how long that took, or the last error.
 fn comes_to(law: impl Fn() -> Checked<()>) -> Checked<Duration> {
     let start = Instant::now();
     for _ in 0..LOOKS {
@@ -35,7 +35,7 @@ fn comes_to(law: impl Fn() -> Checked<()>) -> Checked<Duration> {
     law().map(|()| start.elapsed())
 }
 
-/// Requires: no snapshot, scan or queue is there, and no thread writes.
+/// Checks a store at rest. Requires: there is no snapshot, scan or queue, and no thread writes.
 pub(super) fn check_rest(db: &Db, shared: &Shared) -> Checked<()> {
     db.settle().map_err(|error| format!("settle: {error}"))?;
     if shared.lies(Sabotage::LeftTable) {
@@ -58,7 +58,7 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
         (sizes.clone().count() as u64, sizes.sum::<u64>())
     };
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
-    // The merged part of a trimmed table is still in its file.
+    // The file of a trimmed table still has the part that was merged away.
     let (live, (count, bytes)) = (stats.table_file_bytes, of(".table"));
     let right = count <= tables
         && bytes <= live
@@ -80,7 +80,7 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
     }
 }
 
-/// The files of a folder, and their bytes.
+/// Returns the files of a folder with their lengths.
 pub(super) fn files(folder: &Path) -> Checked<Vec<(String, u64)>> {
     let files = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
     let of = |file: std::fs::DirEntry| {
@@ -91,7 +91,7 @@ pub(super) fn files(folder: &Path) -> Checked<Vec<(String, u64)>> {
     Ok(files.flatten().filter_map(of).collect())
 }
 
-/// Requires: the store is closed, and the threads that used it have ended.
+/// Checks a closed store. Requires: the threads that used it have ended.
 pub(super) fn check_closed(shared: &Shared) -> Checked<()> {
     shared.let_go();
     let is_open = shared.lies(Sabotage::OpenFile);

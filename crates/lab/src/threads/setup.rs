@@ -2,8 +2,8 @@
 //! ```text
 //! seed mod 8   0 churn  1 hot key  2 churn  3 log  4 churn  5 slow disk  6 churn  7 churn
 //! ```
-//! Invariant: a seed draws the same plan: keys, options, rounds, and what each lane does. The
-//! interleaving of threads differs.
+//! Invariant: a seed always draws the same plan: keys, options, rounds, and what each lane does.
+//! Only the interleaving of threads differs.
 
 use std::time::Duration;
 
@@ -15,45 +15,45 @@ use crate::keys::rng::Rng;
 use crate::stress::keys::Keys;
 use crate::stress::setup;
 
-/// What a history is about.
+/// The theme of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Theme {
-    /// Small buffers, so that flushes and merges are many.
+    /// Small buffers, so that flushes and merges are frequent.
     Churn,
     /// One large memtable, in which versions of a key pile up.
     HotKey,
-    /// One large memtable, in which overlapping deletions of ranges pile up.
+    /// One large memtable, in which overlapping range deletions pile up.
     Log,
     /// Flushes and merges that take seconds.
     SlowDisk,
 }
 
-/// What a lane writes.
+/// The pattern of a lane's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// Whatever is drawn.
+    /// Drawn operations.
     Drawn,
     /// One key again and again.
     HotKey,
-    /// Key after key, and what lies behind is deleted as a range.
+    /// Consecutive keys, with range deletions of those behind.
     Log,
 }
 
-/// Keys beside a hot one, for each lane: few, so that most scans meet it.
+/// Keys of a lane beside its hot one: few, so that most scans meet the hot one.
 const HOT_KEYS: u64 = 8;
-/// Keys of a log, which is cut again and again, for each lane.
+/// Keys of a lane's log, which is truncated again and again.
 const LOG_KEYS: u64 = 8000;
-/// Versions of a hot key that pile up.
+/// The versions of a hot key that pile up.
 const HOT_KEY_PILE: u64 = 1 << 20;
-/// Writes to a log, half of which are what a deletion of a range deletes.
+/// The writes to a log that pile up. Half of them are deletions of single keys by range deletions.
 const LOG_PILE: u64 = 40_000;
-/// A write buffer in which things pile up.
+/// A write buffer large enough for things to pile up.
 const LARGE_BUFFER: usize = 512 << 20;
-/// How long a table takes to begin on a slow disk.
+/// The delay of each table on a slow disk.
 const SLOW_DELAY: Duration = Duration::from_secs(4);
-/// A write buffer that is full soon.
+/// A write buffer that fills up soon.
 const SLOW_BUFFER: usize = 32 << 10;
-/// An interval of syncing that is long over while it does.
+/// An interval of syncing that is much shorter than that delay.
 const SLOW_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Theme {
@@ -78,7 +78,7 @@ impl Theme {
         }
     }
 
-    /// What a lane does.
+    /// Draws the pattern of a lane.
     pub(super) fn pattern(self, lane: usize, rng: &mut Rng) -> Pattern {
         let of_theme = match self {
             Theme::Churn | Theme::SlowDisk => [Pattern::HotKey, Pattern::Log][rng.place(2)],
@@ -93,7 +93,7 @@ impl Theme {
         if follows { of_theme } else { Pattern::Drawn }
     }
 
-    /// How often the store is opened.
+    /// Draws how often the store is opened.
     pub(super) fn rounds(self, rng: &mut Rng) -> u32 {
         match self {
             Theme::Churn => 2 + rng.place(4) as u32,
@@ -102,7 +102,8 @@ impl Theme {
         }
     }
 
-    /// What a round is about: what has piled up is then flushed and merged, by small buffers.
+    /// Returns the theme of a round. After the first round, small buffers flush and merge what has
+    /// piled up.
     pub(super) fn of_round(self, round: u32) -> Self {
         match self {
             Theme::HotKey | Theme::Log if round > 0 => Theme::Churn,
@@ -119,8 +120,8 @@ impl Theme {
         Duration::from_millis(milliseconds)
     }
 
-    /// How much the first lane is to write in a round, however busy the machine is: before that,
-    /// little has piled up.
+    /// Returns how many writes the first lane must make in a round, however busy the machine is.
+    /// With fewer, too little has piled up.
     pub(super) fn pile(self) -> u64 {
         match self {
             Theme::Churn | Theme::SlowDisk => 0,
@@ -129,17 +130,17 @@ impl Theme {
         }
     }
 
-    /// How long a table takes to begin.
+    /// Returns the delay of each table.
     pub(super) fn disk_delay(self) -> Duration {
         if self == Theme::SlowDisk { SLOW_DELAY } else { Duration::ZERO }
     }
 
-    /// Whether flushes are asked for: what is to pile up stays in memory.
+    /// Whether flushes are requested. If things must pile up in memory, they are not.
     pub(super) fn flushes(self) -> bool {
         matches!(self, Theme::Churn)
     }
 
-    /// The options of an opening.
+    /// Draws the options of an opening.
     pub(super) fn options(self, rng: &mut Rng) -> Options {
         let options = options(rng);
         match self {
@@ -154,7 +155,8 @@ impl Theme {
     }
 }
 
-/// What the stores of a history share, if they do. Not where much is to pile up in memory.
+/// Draws the resources that stores of a history share. None: they share none, or much must pile up
+/// in memory.
 pub(super) fn resources(seed: u64, options: &Options) -> Option<Resources> {
     let mut rng = Rng::new(seed ^ 0x5ea5);
     let piles_up = matches!(Theme::of(seed), Theme::HotKey | Theme::Log);
@@ -166,13 +168,13 @@ pub(super) fn resources(seed: u64, options: &Options) -> Option<Resources> {
     (!piles_up && rng.below(2) == 0).then(|| Resources::new(shared).expect("they make sense"))
 }
 
-/// Options of the simulation, and those that only threads and a real disk have.
+/// Draws options of the simulation, and those that need threads and a real disk.
 pub(super) fn options(rng: &mut Rng) -> Options {
     let interval = SyncPolicy::Interval(Duration::from_millis(5));
     let mut toss = |chance| rng.below(chance) == 0;
     let direct = DirectIo { reads: toss(2), flushes: toss(2), merges: toss(2) };
     let drawn = setup::options(rng.next_u64());
-    // With more runs than that there are more files than a process may open.
+    // With that many runs, there are more files than a process may open, unless buffers are larger.
     let grows =
         drawn.policy.last_runs > 64 || drawn.policy.inner_runs.iter().any(|&runs| runs > 64);
     let buffers = if grows { [1 << 16, 1 << 18, 1 << 20] } else { [1 << 13, 1 << 15, 1 << 18] };

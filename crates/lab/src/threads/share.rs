@@ -1,10 +1,10 @@
-//! Whose keys are whose.
+//! The division of the keys among the lanes.
 //! ```text
 //! all keys, sorted   a b c | d e f | g h i | j k l      stretches, dealt out to the lanes
 //! lane               0     | 1     | 0     | 1          its keys: a b c g h i
 //! ```
-//! Invariants: every key has one lane, which alone writes it. A range that a lane deletes lies in
-//! its stretches.
+//! Invariants: each key has one lane, and only that lane writes it. A range that a lane deletes
+//! lies within the lane's stretches.
 
 use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
@@ -14,17 +14,17 @@ use crate::keys::rng::Rng;
 use crate::stress::keys::{KeyIndex, Keys};
 use crate::stress::writer::DeletedRange;
 
-/// Ranges of one deletion at most: stretches may be single keys.
+/// The most ranges of one deletion, since stretches may be single keys.
 const RANGES_MAX: usize = 32;
 
-/// The keys of a history, and each lane's.
+/// All keys of a history, and the keys of each lane.
 pub(super) struct Shares {
     pub(super) all: Keys,
-    /// Of each key whose it is.
+    /// The owner of each key.
     pub(super) spots: Vec<Spot>,
     /// The keys of each lane.
     pub(super) lanes: Vec<Keys>,
-    /// The bounds of each lane's stretches: its places, its first key, and the first key behind it.
+    /// The stretches of each lane: its places, its first key, and the first key behind it.
     stretches: Vec<Vec<Stretch>>,
 }
 
@@ -35,7 +35,7 @@ struct Stretch {
 }
 
 impl Shares {
-    /// Deals keys out. Requires: `len` > 0.
+    /// Deals out the keys in stretches of `len` keys. Requires: `len` > 0.
     pub(super) fn new(all: Keys, lanes: usize, len: usize) -> Self {
         let owner = |place: usize| place / len % lanes;
         let (mut spots, mut counts) = (Vec::new(), vec![0; lanes]);
@@ -56,7 +56,7 @@ impl Shares {
         Shares { all, spots, lanes, stretches }
     }
 
-    /// Keys, and stretches of one length, so that every lane has some.
+    /// Draws keys, and the length of stretches such that every lane has some.
     pub(super) fn draw_from(rng: &mut Rng, lanes: usize) -> Self {
         let all = loop {
             let keys = Keys::draw_from(rng);
@@ -69,7 +69,7 @@ impl Shares {
         Shares::new(all, lanes, len)
     }
 
-    /// What of a range is the lane's: ranges to delete, and the places in them.
+    /// Returns the lane's part of a range: the ranges to delete, and the places in them.
     pub(super) fn within(
         &self,
         lane: usize,
@@ -89,7 +89,7 @@ impl Shares {
         (ranges, places)
     }
 
-    /// Whether all keys of the store between two places of a lane's are the lane's.
+    /// Whether the lane owns all keys of the store between two of its places.
     pub(super) fn is_whole(&self, lane: usize, places: &Range<usize>) -> bool {
         let inside = |stretch: &Stretch| {
             stretch.places.start < places.start && places.end < stretch.places.end

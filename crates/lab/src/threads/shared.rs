@@ -1,4 +1,4 @@
-//! What the threads of a history share.
+//! The state that threads share.
 //! ```text
 //! plan, counts, posts: of all histories    shares, ledger, clock, disk: of one    over: of a round
 //! ```
@@ -20,18 +20,18 @@ use super::posts::Posts;
 use super::setup;
 use super::share::Shares;
 
-/// A way to sabotage a history, which shows that the test finds it.
+/// A deliberate fault, which shows that the test can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sabotage {
-    /// Now and then a write is acknowledged and not written.
+    /// Some writes are acknowledged but not made.
     LostWrite,
     /// A batch is written change by change.
     SplitBatch,
-    /// A reader takes an old snapshot for the store as it is.
+    /// A reader treats an old snapshot as the current state.
     OldAnswer,
-    /// A table that is not needed stays.
+    /// An obsolete table is not removed.
     LeftTable,
-    /// Much more is on the disk than the tree, while all work.
+    /// Much more than the tree is on the disk, while all threads work.
     Hoard,
     /// The log is not synced.
     NeverSynced,
@@ -43,7 +43,7 @@ pub(super) enum Sabotage {
     OpenFile,
 }
 
-/// A number that all threads add to.
+/// A counter of all threads.
 #[derive(Default)]
 pub(super) struct Count(AtomicU64);
 
@@ -61,7 +61,7 @@ impl Count {
     }
 }
 
-/// What was done in all histories.
+/// The counts over all histories.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) histories: Count,
@@ -75,28 +75,28 @@ pub(super) struct Counts {
     pub(super) backups: Count,
     pub(super) verified: Count,
     pub(super) rests: Count,
-    /// The longest, in microseconds.
+    /// The longest times, in microseconds.
     pub(super) step_cpu_us: Count,
     pub(super) rest_us: Count,
     pub(super) unsynced_us: Count,
-    /// The most, in bytes.
+    /// The peak sizes, in bytes.
     pub(super) resident_bytes: Count,
     pub(super) table_bytes: Count,
 }
 
-/// What all histories share.
+/// The state that all histories share.
 pub(super) struct Whole {
     pub(super) plan: ThreadsPlan,
     pub(super) lie: Option<Sabotage>,
     pub(super) counts: Counts,
     pub(super) posts: Posts,
     pub(super) deadline: Instant,
-    /// The history, with its options, that is under way.
+    /// The current history with its options.
     pub(super) under_way: Mutex<Option<Arc<Shared>>>,
     pub(super) failure: Mutex<Option<Wrong>>,
 }
 
-/// The first thing that was wrong.
+/// The first failure.
 #[derive(Clone, Debug)]
 pub(super) struct Wrong {
     pub(super) seed: u64,
@@ -106,7 +106,7 @@ pub(super) struct Wrong {
     pub(super) threads: Vec<String>,
 }
 
-/// What the threads of one history share.
+/// The state that the threads of one history share.
 pub(super) struct Shared {
     whole: Arc<Whole>,
     pub(super) seed: u64,
@@ -114,12 +114,12 @@ pub(super) struct Shared {
     pub(super) ledger: Ledger,
     pub(super) clock: Arc<TickClock>,
     pub(super) disk: WatchedDisk,
-    /// Some values are several MiB.
+    /// Whether some values are several MiB.
     pub(super) has_large: bool,
     /// The store's folder.
     pub(super) store: PathBuf,
     options: Mutex<Options>,
-    /// What the store shares with its copies, in some histories, while it is open.
+    /// The resources that the open store shares with its copies, in some histories.
     resources: Mutex<Option<Resources>>,
     round_is_over: AtomicBool,
     history_is_over: AtomicBool,
@@ -146,7 +146,7 @@ impl Whole {
         lock(&self.failure).is_some()
     }
 
-    /// Something is wrong. The first one counts.
+    /// Notes a failure. Only the first one counts.
     pub(super) fn fail(&self, what: String) {
         let threads = self.posts.tell();
         let under_way = lock(&self.under_way).clone();
@@ -159,7 +159,7 @@ impl Whole {
         Instant::now() >= self.deadline
     }
 
-    /// What takes longer than allowed, if anything does.
+    /// Returns what takes longer than allowed. None: nothing does.
     pub(super) fn overdue(&self) -> Option<String> {
         let of_log = lock(&self.under_way).clone().and_then(|shared| shared.log_overdue());
         of_log.or_else(|| self.posts.late(self.plan.patience))
@@ -196,7 +196,7 @@ impl Shared {
         self.share(Environment::new().storage(storage).clock(clock))
     }
 
-    /// The environment of the store, or of a copy of it, with what they share.
+    /// Adds the shared resources to the environment of the store or of a copy.
     pub(super) fn share(&self, environment: Environment) -> Environment {
         match &*lock(&self.resources) {
             Some(resources) => environment.resources(resources),
@@ -214,7 +214,7 @@ impl Shared {
         self.round_is_over.store(false, Ordering::SeqCst);
     }
 
-    /// The store is closed: no thread is to be left.
+    /// Drops the shared resources of a closed store, so that no thread is left.
     pub(super) fn let_go(&self) {
         *lock(&self.resources) = None;
     }
@@ -228,7 +228,7 @@ impl Shared {
         self.end_round();
     }
 
-    /// Whether the threads of a round are to end.
+    /// Whether the threads of the round must end.
     pub(super) fn is_over(&self) -> bool {
         self.round_is_over.load(Ordering::SeqCst) || self.has_failed()
     }
@@ -241,7 +241,8 @@ impl Shared {
         crate::stress::setup::tell(&self.options())
     }
 
-    /// Acknowledged writes that wait for their sync longer than the options promise.
+    /// Returns a message if acknowledged writes wait for their sync longer than the options
+    /// promise.
     fn log_overdue(&self) -> Option<String> {
         let SyncPolicy::Interval(interval) = self.options().sync else { return None };
         let age = self.disk.unsynced_for();

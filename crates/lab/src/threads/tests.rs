@@ -3,7 +3,7 @@
 use super::*;
 use crate::progress::Silent;
 
-/// Runs from a seed on, until something is found or the time is over.
+/// Runs histories from a seed on until one fails or the time is over.
 fn run_from(seed: u64, seconds: u64, lie: Option<Sabotage>) -> ThreadsReport {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let time = Duration::from_secs(seconds);
@@ -11,7 +11,7 @@ fn run_from(seed: u64, seconds: u64, lie: Option<Sabotage>) -> ThreadsReport {
     run(&plan, lie, &mut Silent)
 }
 
-/// What is found when something is done wrong.
+/// Returns the failure that sabotage leads to.
 fn found(seed: u64, lie: Sabotage) -> String {
     let failure = run_from(seed, 60, Some(lie)).failure.expect("it is found");
     assert!(failure.again.starts_with("trommel stress --threads 2 --disk"), "{failure:?}");
@@ -79,7 +79,7 @@ fn a_file_that_stays_open_is_found() {
 fn a_thread_that_hangs_is_found_and_left_behind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut plan = ThreadsPlan::new(0, 2, Duration::from_secs(15), folder.path().to_path_buf());
-    // Others may be slow on a busy machine: they are told beside the one that never ends.
+    // Other threads may be slow on a busy machine; they are reported beside the one that hangs.
     plan.patience = Duration::from_secs(10);
     let failure = run(&plan, Some(Sabotage::Stuck), &mut Silent).failure.expect("it is found");
     assert!(failure.wrong.contains("nobody may wait so long: "), "{failure:?}");

@@ -1,4 +1,4 @@
-//! `put_if_absent` beside a plain put, both of keys that are not there.
+//! `put_if_absent` compared with a plain put, both of absent keys.
 //! ```text
 //! client   [100 puts] [100 put_if_absent] [100 puts] ...      each row timed as a whole
 //! ```
@@ -11,7 +11,7 @@ use crate::transactions::work::{
     Client, Done, Totals, Work, each_entry, number_of, set_number, unequal,
 };
 
-/// New keys, beside `keys` that are there.
+/// A workload of new keys, in a store with `keys` keys.
 pub(crate) struct Absent {
     pub(crate) keys: u64,
     pub(crate) value_bytes: usize,
@@ -19,14 +19,14 @@ pub(crate) struct Absent {
 }
 
 const SPACE: Space = Space(0);
-/// Operations that are timed together: reading the clock costs as much as a tenth of a put.
+/// Operations that are timed together, since reading the clock costs a tenth of a put.
 const ROW: u64 = 100;
-/// Kinds, by their place among the names.
+/// Kinds of operations, by their index among the names.
 pub(crate) const PUT: usize = 0;
 pub(crate) const PUT_IF_ABSENT: usize = 1;
 
 impl Absent {
-    /// Every client has places of its own.
+    /// Returns a client's n-th key. Clients have different keys.
     fn key(&self, client: usize, nth: u64) -> [u8; 8] {
         scattered_key(self.seed, self.keys + (((client as u64) << 40) | nth))
     }

@@ -1,10 +1,10 @@
-//! Keys that are to be there once: who comes first has them.
+//! Inserts of unique keys: whoever inserts a key first owns it.
 //! ```text
 //! ticket   0  1  2  3  4  5  6  7 | 8 ...
 //! place    0  1  2  3  4  5  6  k |          k: one of the seven before it, drawn
 //! ```
-//! Invariant: of eight tickets in a row seven keys are new, whoever is faster. So it is known how
-//! many inserts are refused, and each key's value says who has it.
+//! Invariant: of eight consecutive tickets, seven have new keys, whichever client is faster. So the
+//! number of refused inserts is known. Each key's value says who owns it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ use crate::transactions::work::{
     Client, Done, Totals, Work, each_entry, number_of, set_number, unequal,
 };
 
-/// How a key is inserted.
+/// The way to insert a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// `put_if_absent`.
@@ -24,7 +24,7 @@ pub(crate) enum Way {
     Transaction,
 }
 
-/// Inserts of new keys beside `keys` that are there.
+/// A workload of inserts into a store with `keys` keys.
 pub(crate) struct Inserts {
     way: Way,
     keys: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Inserts {
 }
 
 const SPACE: Space = Space(0);
-/// One of so many tickets is for a key that an earlier one is for.
+/// One ticket in this many repeats the key of an earlier ticket.
 const GROUP: u64 = 8;
 
 impl Inserts {
@@ -43,7 +43,7 @@ impl Inserts {
         Inserts { way, keys, value_bytes, seed, tickets: AtomicU64::new(0) }
     }
 
-    /// The place of the key that a ticket is for.
+    /// Returns the place of a ticket's key.
     fn place(&self, ticket: u64) -> u64 {
         let back = match ticket % GROUP {
             nth if nth + 1 == GROUP => 1 + scramble(ticket ^ self.seed) % (GROUP - 1),

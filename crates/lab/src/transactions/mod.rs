@@ -1,14 +1,14 @@
-//! `bench transactions`: transactions over this store and others, the same ones, rounds that take
-//! turns.
+//! `bench transactions`: the same transactions over this store and other engines, in rounds that
+//! take turns.
 //! ```text
 //! for each workload, for each number of clients
 //!   new stores -> fill -> round 1 [a: clients 0 1 2] settle [b: clients 0 1 2] settle
 //!                         round 2 b, a ...   -> check everything -> reports
 //! ```
-//! A transaction that others have made fail is tried again, with the same draws, until it commits;
-//! its time runs from its first attempt on.
-//! Invariant: each workload knows what must be in the store after so many commits. What is not so
-//! is in the report.
+//! A transaction that fails because of others is retried with the same draws until it commits. Its
+//! time runs from the first attempt.
+//! Invariant: each workload knows the right contents of the store after a number of commits.
+//! Differences are in the report.
 
 mod absent;
 mod inserts;
@@ -36,24 +36,24 @@ use crate::progress::Progress;
 use crate::transactions::work::{Client, Totals, Work};
 use crate::ycsb::{RunLength, Until, empty_histogram};
 
-/// What to measure. The field names are an interface: a process that has other engines is given
-/// this as JSON.
+/// What to measure. Field names are an interface: the process with other engines receives this as
+/// JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransactionsPlan {
-    /// The stores, and what each of them has.
+    /// The stores, and the settings that they share.
     #[serde(flatten)]
     pub stores: StoresPlan,
-    /// The workloads, in the order in which they are run, each on stores of its own.
+    /// The workloads, in order; each has its own stores.
     pub workloads: Vec<TransactionWorkload>,
-    /// How many keys a store is filled with; of `tpcc` how many items.
+    /// How many keys fill a store; for `tpcc`, how many items.
     pub keys: u64,
-    /// Bytes of a value; those of `tpcc` are the standard's.
+    /// Bytes of a value; `tpcc` uses the standard's sizes.
     pub value_bytes: usize,
-    /// Clients, each a thread. Each workload is run with each of these numbers.
+    /// Numbers of clients, each client a thread. Every workload runs with each number.
     pub threads: Vec<usize>,
-    /// How long each workload is run.
+    /// The length of each workload.
     pub length: RunLength,
-    /// How many rounds a workload is cut into.
+    /// The rounds of each workload.
     pub rounds: usize,
     /// Counters of `counter-hot`.
     pub hot: u64,
@@ -63,7 +63,7 @@ pub struct TransactionsPlan {
     pub warehouses: u32,
 }
 
-/// A filled store, and what is known about it.
+/// A filled store, and its results so far.
 struct Side {
     contender: Contender,
     folder: PathBuf,
@@ -75,9 +75,9 @@ struct Side {
     turns: Vec<Turn>,
 }
 
-/// What happened in one turn.
+/// The results of one turn.
 struct Turn {
-    /// Times of each kind of operation.
+    /// The times of each kind of operation.
     times: Vec<Histogram<u64>>,
     totals: Totals,
     conflicts: u64,
@@ -85,15 +85,15 @@ struct Turn {
     settle_seconds: f64,
 }
 
-/// What one client did in a turn.
+/// The results of one client in a turn.
 struct ClientTurn {
     times: Vec<Histogram<u64>>,
     totals: Totals,
     last: Instant,
 }
 
-/// Measures. A report for each store under each workload with each number of clients, in this
-/// order: workloads, clients, stores.
+/// Runs the benchmark. Returns a report for each workload, number of clients and store, in this
+/// order.
 pub fn bench_transactions(
     plan: &TransactionsPlan,
     engines: &[Box<dyn Engine>],
@@ -131,7 +131,7 @@ fn check(plan: &TransactionsPlan) -> Result<()> {
     }
 }
 
-/// One workload with one number of clients, over new stores.
+/// Runs one workload with one number of clients, on new stores.
 fn run_cell(
     stores: &[(&dyn Engine, Contender)],
     workload: TransactionWorkload,
@@ -194,7 +194,7 @@ fn fill(
     })
 }
 
-/// All clients do their share of a round; then the store completes its background work.
+/// Lets all clients do their share of a round, and then lets the store finish its background work.
 fn take_turn(side: &mut Side, plan: &TransactionsPlan, round: usize) -> Result<()> {
     let (store, work) = (side.store.as_ref(), side.work.as_ref());
     let clients = side.clients.len();
@@ -232,7 +232,7 @@ fn take_turn(side: &mut Side, plan: &TransactionsPlan, round: usize) -> Result<(
     Ok(())
 }
 
-/// Does operations until it is time to stop.
+/// Does operations until the turn is over.
 fn run_client(
     store: &dyn TransactionalStore,
     work: &dyn Work,
@@ -262,7 +262,7 @@ fn run_client(
     }
 }
 
-/// Nanoseconds of one of several operations that were timed together.
+/// Returns the nanoseconds of one of several operations that were timed together.
 fn per_operation(time: Duration, ops: u64) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) / ops.max(1)
 }

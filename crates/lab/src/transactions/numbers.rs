@@ -1,11 +1,11 @@
-//! Numbers that transactions change: counters, accounts, and one of many that were scanned.
+//! Numbers that transactions change: counters, accounts, and one of many scanned numbers.
 //! ```text
 //! counter       get one, put it one higher                        sum = commits
 //! transfer      get ten, take from one, give to another           sum = 0
 //! long scan     scan many, put one of them one higher             sum = commits
 //! ```
-//! Invariant: the sum over all keys follows from the number of commits. A lost write, or one that
-//! is made of an old read, changes it.
+//! Invariant: the sum over all keys follows from the number of commits. A lost write, or a write
+//! based on a stale read, changes it.
 
 use crate::compare::{OpenTransaction, Space, TransactionalStore};
 use crate::error::{LabError, Result};
@@ -14,24 +14,24 @@ use crate::transactions::work::{
     Client, Done, Totals, Work, each_entry, number_of, set_number, unequal,
 };
 
-/// What a transaction does with the numbers.
+/// The change that a transaction makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// One of so many counters.
+    /// Increments a counter.
     Count {
-        /// The first ones of all keys.
+        /// How many keys, from the first on, are counters.
         counters: u64,
     },
-    /// From one of ten accounts to another.
+    /// Moves an amount from one of ten accounts to another.
     Transfer,
-    /// One of the numbers that a scan of so many entries shows.
+    /// Increments one of the numbers that a scan returns.
     Scan {
-        /// How many.
+        /// The entries of the scan.
         entries: usize,
     },
 }
 
-/// Numbers, one for each key.
+/// A workload over numbers, one for each key.
 pub(crate) struct Numbers {
     pub(crate) change: Change,
     pub(crate) keys: u64,
@@ -43,7 +43,7 @@ const SPACE: Space = Space(0);
 /// Accounts that a transfer reads.
 const READS: usize = 10;
 
-/// A number that the workload has written. An error if there is none: nothing deletes it.
+/// Returns the number of a key. An error if the key is gone, since nothing deletes it.
 fn get(open: &dyn OpenTransaction, key: &[u8]) -> Result<i64> {
     let mut found = None;
     open.get(SPACE, key, &mut |value| found = number_of(value))?;
@@ -80,7 +80,7 @@ impl Numbers {
             for (place, balance) in places.iter().zip(&mut balances) {
                 *balance = get(open, &self.key(*place))?;
             }
-            // How much depends on all that was read.
+            // The amount depends on everything that was read.
             let amount = 1 + balances.iter().sum::<i64>().rem_euclid(10);
             for (nth, new) in [(0, balances[0] - amount), (1, balances[1] + amount)] {
                 set_number(&mut value, new, self.value_bytes);
@@ -97,7 +97,7 @@ impl Numbers {
         let chosen = client.rng.place(of);
         let mut value = std::mem::take(&mut client.value);
         client.commit(store, |open| {
-            // Where fewer are left than the chosen one's place, it is the last one.
+            // If the scan returns too few entries, the last one is chosen.
             let (mut nth, mut found) = (0, None);
             open.scan(SPACE, (&from, None), of, &mut |key, value| {
                 if nth <= chosen {

@@ -1,4 +1,4 @@
-//! What was measured of one store under one workload.
+//! The report of one store under one workload.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::transactions::workload::TransactionWorkload;
 use crate::transactions::{Side, TransactionsPlan, Turn};
 use crate::ycsb::{LatencyReport, empty_histogram, times_report};
 
-/// What `bench transactions` measured. The field names are an interface.
+/// What `bench transactions` measured. Field names are an interface.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransactionsReport {
     /// The engine.
@@ -21,19 +21,20 @@ pub struct TransactionsReport {
     pub guard: String,
     /// The workload.
     pub workload: TransactionWorkload,
-    /// How many clients.
+    /// The number of clients.
     pub threads: u64,
-    /// Transactions, or operations, that have written something or only read, of all clients.
+    /// Transactions or operations of all clients that wrote something, or only read.
     pub commits: u64,
-    /// Those that wrote nothing, as they should: the key was there, or the client rolled back.
+    /// Operations that wrote nothing, as expected: the key was there, or the client rolled back.
     pub refused: u64,
-    /// Attempts that others made fail, and that were tried again; but those within `put_if_absent`.
+    /// Attempts that failed because of others, and were retried. Attempts within `put_if_absent` do
+    /// not count.
     pub conflicts: u64,
-    /// Of these, for each commit.
+    /// Conflicts per commit.
     pub conflicts_per_commit: f64,
-    /// How long the turns of all rounds took, without what was left to be done in the background.
+    /// Seconds of the turns of all rounds, without the background work after them.
     pub seconds: f64,
-    /// How long the background work took, after the turns.
+    /// Seconds of the background work after the turns.
     pub settle_seconds: f64,
     /// Commits per second.
     pub commits_per_s: f64,
@@ -41,50 +42,49 @@ pub struct TransactionsReport {
     pub commits_per_s_of_rounds: Vec<f64>,
     /// Times of all operations, from the first attempt to the commit.
     pub all: LatencyReport,
-    /// Of each kind that the workload has.
+    /// Times of each kind of operation of the workload.
     pub kinds: Vec<KindTimes>,
-    /// Of `put-if-absent`: the mean time of one as a multiple of a plain put's, the median of the
-    /// rounds.
+    /// For `put-if-absent`: its mean time as a multiple of a plain put's, the median of the rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times_a_put: Option<f64>,
-    /// Filter probes of reads, for each commit. Of `put-if-absent`: for each of these. None: the
-    /// engine does not tell.
+    /// Filter probes of reads per commit; for `put-if-absent`, per such operation. None: the engine
+    /// does not count them.
     pub guard_probes_per_commit: Option<f64>,
-    /// Blocks that reads asked for, cached or not, in the same way.
+    /// Blocks that reads asked for, cached or not, per the same.
     pub blocks_read_per_commit: Option<f64>,
-    /// Of these, blocks that came from the disk.
+    /// Blocks among these that came from the disk.
     pub disk_reads_per_commit: Option<f64>,
-    /// Memtables that became runs. None: the engine does not tell.
+    /// Flushes. None: the engine does not count them.
     pub flushes: Option<u64>,
-    /// What the store should hold after so many commits, and does not, in words. Must be empty.
+    /// Differences from the right contents of the store, in words. Must be empty.
     pub broken: Vec<String>,
-    /// Keys that the store was filled with, or items.
+    /// Keys, or items, that the store was filled with.
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// How many rounds the operations were cut into.
+    /// The number of rounds.
     pub rounds: u64,
-    /// How long filling took, until all was settled.
+    /// Seconds of filling, until everything was settled.
     pub fill_seconds: f64,
     /// The seed.
     pub seed: u64,
-    /// Everything that was set, and the engine's version.
+    /// All settings, and the engine's version.
     pub settings: String,
 }
 
-/// Times of operations of one kind.
+/// The times of one kind of operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KindTimes {
     /// The kind.
     pub kind: String,
-    /// How many there were, refused ones too.
+    /// How many there were, including refused ones.
     pub done: u64,
-    /// Their times. Of `put-if-absent`, each is the mean of a row of them.
+    /// The times. For `put-if-absent`, each is the mean of a row of operations.
     #[serde(flatten)]
     pub times: LatencyReport,
 }
 
-/// Checks a store, closes it, and tells what was measured.
+/// Checks a store, closes it, and returns its report.
 pub(super) fn report(
     side: Side,
     workload: TransactionWorkload,
@@ -140,7 +140,7 @@ pub(super) fn report(
     })
 }
 
-/// What the check found, and answers that were wrong while clients ran.
+/// Combines the findings of the check with the wrong answers that clients saw.
 fn broken(mut problems: Vec<String>, clients: &[Client]) -> Vec<String> {
     let wrong: u64 = clients.iter().map(|client| client.wrong).sum();
     if wrong > 0 {
@@ -166,7 +166,7 @@ fn all_kinds(turn: &Turn) -> Histogram<u64> {
     all
 }
 
-/// What the times of some operations tell, together and in each round.
+/// Summarizes the times of some operations: all rounds together, and each round.
 fn times(turns: &[Turn], of: impl Fn(&Turn) -> Histogram<u64>) -> LatencyReport {
     let rounds: Vec<Histogram<u64>> = turns.iter().map(of).collect();
     let mut sum = empty_histogram();
@@ -174,7 +174,8 @@ fn times(turns: &[Turn], of: impl Fn(&Turn) -> Histogram<u64>) -> LatencyReport 
     times_report(&sum, rounds.into_iter().map(Some))
 }
 
-/// Where no round has both kinds, of all rounds together. None: there was one kind alone.
+/// Returns the median ratio of the rounds that have both kinds; if none has, the ratio over all
+/// rounds. None: one kind is missing.
 fn times_a_put(turns: &[Turn]) -> Option<f64> {
     let ratio = |times: &[Histogram<u64>]| {
         let has_both = times.iter().all(|times| !times.is_empty());

@@ -1,4 +1,5 @@
-//! Tests of `bench transactions`, with this store alone: others are not in the workspace.
+//! Tests of `bench transactions` with this store alone, since other engines are not in the
+//! workspace.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::compare::{
 };
 use crate::progress::Silent;
 
-/// The same of these stores.
+/// Returns the plan with these stores.
 fn of(names: &[&str], mut plan: TransactionsPlan) -> TransactionsPlan {
     plan.stores.contenders =
         names.iter().map(|name| name.parse().expect("any name is one")).collect();
@@ -44,22 +45,22 @@ fn engines(fault: Fault) -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel), Box::new(FaultyEngine(fault))]
 }
 
-/// What of a store is wrong.
+/// A fault of a store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
-    /// Nothing.
+    /// None.
     None,
-    /// One put in so many, in a transaction, is lost.
+    /// One put of a transaction in this many is lost.
     LosesPuts(u64),
-    /// One single put if absent in so many writes, whatever is there.
+    /// One `put_if_absent` in this many writes unconditionally.
     Overwrites(u64),
-    /// One transaction in so many is run twice.
+    /// One transaction in this many runs twice.
     RunsTwice(u64),
     /// It has no transactions.
     HasNone,
 }
 
-/// This store, but for one fault.
+/// This store with one fault.
 struct FaultyEngine(Fault);
 
 struct Faulty {
@@ -212,7 +213,7 @@ fn unique_inserts_are_counted_once_whoever_is_faster() {
     let both = [TransactionWorkload::UniqueInsert, TransactionWorkload::UniqueInsertTransaction];
     for report in measured(&plan(&both, folder.path()), Fault::None) {
         let name = (report.workload, report.threads);
-        // Of eight in a row, one.
+        // One in eight is refused.
         assert_eq!((report.refused, report.commits), (100, 700), "{name:?}");
         assert_eq!(report.broken, Vec::<String>::new(), "{name:?}");
     }
@@ -235,7 +236,7 @@ fn tpcc_is_in_its_proportions_and_rolls_back_one_order_in_a_hundred() {
         let expected = 4000.0 * share as f64 / 92.0;
         assert!((done as f64 - expected).abs() < 6.0 * expected.sqrt(), "{done}, not {expected}");
     }
-    // Of about 1957.
+    // Out of about 1957.
     assert!((3..60).contains(&report.refused), "{}", report.refused);
     assert!(report.settings.contains("key spaces: 11"), "{}", report.settings);
 }

@@ -1,10 +1,10 @@
-//! What every workload has: key spaces, a first filling, transactions that clients draw, and a
-//! check of everything at the end.
+//! The interface of a workload: key spaces, the first filling, transactions that clients draw, and
+//! a final check of everything.
 //! ```text
 //! client  draws -> attempt -> Conflict -> pause, the same again -> Committed
 //!                                             counted               counted, timed from the first
 //! ```
-//! Invariant: what a client draws depends on seed, workload and client alone, not on conflicts.
+//! Invariant: the draws of a client depend on seed, workload and client alone, not on conflicts.
 
 use std::time::Duration;
 
@@ -12,51 +12,51 @@ use crate::compare::{Attempt, OpenTransaction, Space, TransactionalStore};
 use crate::error::Result;
 use crate::keys::rng::{Rng, scramble};
 
-/// Attempts before one that waits, and how long it waits at most: those of `Db::run`.
+/// Attempts before the first pause, and the longest pause: both as in `Db::run`.
 const HURRIED_ATTEMPTS: u64 = 3;
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
-/// A client's own state.
+/// The state of one client.
 pub(crate) struct Client {
     pub(crate) nth: usize,
     pub(crate) rng: Rng,
     /// Operations that it has begun.
     pub(crate) begun: u64,
-    /// Attempts that others made fail.
+    /// Attempts that failed because of other transactions.
     pub(crate) conflicts: u64,
-    /// Answers that no moment has had.
+    /// Answers that were right at no moment.
     pub(crate) wrong: u64,
     pub(crate) value: Vec<u8>,
 }
 
-/// What one call of a workload did.
+/// The effect of one call of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
-    /// Which of the workload's kinds it was.
+    /// The kind of operation, by index.
     pub(crate) kind: usize,
-    /// How many operations; the time is theirs together.
+    /// How many operations the measured time covers.
     pub(crate) ops: u64,
-    /// Of these, those that wrote nothing, as they should.
+    /// Operations among these that wrote nothing, as expected.
     pub(crate) refused: u64,
 }
 
-/// What all clients did in all rounds: operations and refused ones of each kind.
+/// The totals of all clients and rounds: operations of each kind, and refused ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) of_kind: Vec<(u64, u64)>,
 }
 
-/// A workload, with what its clients share on one store.
+/// A workload on one store, with the state that its clients share.
 pub(crate) trait Work: Sync {
-    /// The names of its key spaces, one at least.
+    /// Returns the names of its key spaces, at least one.
     fn spaces(&self) -> &'static [&'static str];
-    /// The names of its kinds of operations.
+    /// Returns the names of its kinds of operations.
     fn kinds(&self) -> &'static [&'static str];
     /// Fills an empty store.
     fn load(&self, store: &dyn TransactionalStore) -> Result<()>;
-    /// Does what the client draws, until it is committed, or rolled back as it wants.
+    /// Does the operation that the client draws, until it commits or rolls back on purpose.
     fn perform(&self, store: &dyn TransactionalStore, client: &mut Client) -> Result<Done>;
-    /// What is in the store and should not be, or is not, in words.
+    /// Checks the contents of the store. Returns what is wrong, in words.
     fn check(&self, store: &dyn TransactionalStore, totals: &Totals) -> Result<Vec<String>>;
 }
 
@@ -88,7 +88,7 @@ impl Totals {
         }
     }
 
-    /// Operations of a kind that wrote something.
+    /// Returns how many operations of a kind wrote something.
     pub(crate) fn written(&self, kind: usize) -> u64 {
         let (ops, refused) = self.of_kind[kind];
         ops - refused
@@ -109,7 +109,7 @@ impl Client {
         Client { nth, rng: Rng::new(seed), begun: 0, conflicts: 0, wrong: 0, value: Vec::new() }
     }
 
-    /// Runs a transaction until it commits; false: until it is rolled back.
+    /// Runs a transaction until it commits. False: it rolled back on purpose.
     pub(crate) fn commit(
         &mut self,
         store: &dyn TransactionalStore,
@@ -130,7 +130,7 @@ impl Client {
     }
 }
 
-/// Runs a transaction that only reads, once.
+/// Runs a read-only transaction once.
 pub(crate) fn read_only(
     store: &dyn TransactionalStore,
     mut work: impl FnMut(&dyn OpenTransaction) -> Result<()>,
@@ -138,7 +138,7 @@ pub(crate) fn read_only(
     store.attempt(&mut |open| work(open).map(|()| true)).map(drop)
 }
 
-/// Shows every entry of a key space.
+/// Lends every entry of a key space to `seen`.
 pub(crate) fn each_entry(
     store: &dyn TransactionalStore,
     space: Space,
@@ -147,19 +147,19 @@ pub(crate) fn each_entry(
     read_only(store, |open| open.scan(space, (&[], None), usize::MAX, &mut seen).map(drop))
 }
 
-/// A number and, behind it, zeros.
+/// Fills `value` with a number, padded with zeros.
 pub(crate) fn set_number(value: &mut Vec<u8>, number: i64, value_bytes: usize) {
     value.clear();
     value.extend_from_slice(&number.to_le_bytes());
     value.resize(value_bytes, 0);
 }
 
-/// The number of such a value. None: it is too short to have one.
+/// Returns the number of a value. None: the value is too short.
 pub(crate) fn number_of(value: &[u8]) -> Option<i64> {
     value.first_chunk().map(|bytes| i64::from_le_bytes(*bytes))
 }
 
-/// What is told if a sum is not what it should be.
+/// Returns a message if a sum is wrong.
 pub(crate) fn unequal(what: &str, found: i128, expected: i128) -> Option<String> {
     (found != expected).then(|| format!("{what}: {found}, not {expected}"))
 }

@@ -1,6 +1,6 @@
-//! The workloads by their names.
+//! The workloads by name.
 //!
-//! Invariant: a name is one workload, here and in the plan that another process is given.
+//! Invariant: a name means the same workload here and in the plan for another process.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,17 +15,17 @@ use crate::transactions::numbers::{Change, Numbers};
 use crate::transactions::tpcc::Tpcc;
 use crate::transactions::work::Work;
 
-/// What transactions do.
+/// A workload of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum TransactionWorkload {
-    /// New keys by `put_if_absent`; one in eight is there already, or about to be.
+    /// New keys by `put_if_absent`. One key in eight is stored already, or about to be.
     UniqueInsert,
-    /// The same by a transaction: get, put, commit.
+    /// The same by transactions: get, put, commit.
     UniqueInsertTransaction,
-    /// Increments of a few counters by all clients.
+    /// Increments of a few counters that all clients share.
     CounterHot,
-    /// Increments of counters that are as many as there are keys.
+    /// Increments of as many counters as there are keys.
     CounterCold,
     /// Ten gets and two puts.
     Read10Write2,
@@ -33,12 +33,12 @@ pub enum TransactionWorkload {
     LongScan,
     /// New orders, payments and order status of TPC-C, with secondary indexes.
     Tpcc,
-    /// `put_if_absent` of absent keys beside plain puts.
+    /// `put_if_absent` of absent keys, compared with plain puts.
     PutIfAbsent,
 }
 
 impl TransactionWorkload {
-    /// All there are.
+    /// All workloads.
     pub const ALL: [TransactionWorkload; 8] = [
         TransactionWorkload::UniqueInsert,
         TransactionWorkload::UniqueInsertTransaction,
@@ -50,7 +50,7 @@ impl TransactionWorkload {
         TransactionWorkload::PutIfAbsent,
     ];
 
-    /// The name that people write.
+    /// Returns the name in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             TransactionWorkload::UniqueInsert => "unique-insert",
@@ -64,7 +64,7 @@ impl TransactionWorkload {
         }
     }
 
-    /// What its clients do on a store that is new.
+    /// Creates the workload for a new store.
     pub(crate) fn work(self, plan: &TransactionsPlan) -> Box<dyn Work> {
         let (keys, value_bytes, seed) = (plan.keys, plan.value_bytes, plan.stores.seed);
         let numbers =

@@ -1,38 +1,38 @@
-//! What a stream is made of, and what can be wrong with it.
+//! The parts of a stream, and its errors.
 
 use trommel::Expiry;
 
 use crate::transfer::tally::StreamEnd;
 
-/// How a stream is written.
+/// The form of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamForm {
-    /// Blocks with checksums: small, fast, and checked while it is read.
+    /// Blocks with checksums: small, fast, and checked while they are read.
     Native,
-    /// One JSON object in a line.
+    /// One JSON object per line.
     JsonLines,
-    /// Key, value and, if there is one, expiry, with tabs between them and escapes in them.
+    /// Tab-separated columns with escapes: key, value and, if there is one, expiry.
     Tsv,
 }
 
-/// What is at a key.
+/// An entry of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamEntry {
     /// The key.
     pub key: Vec<u8>,
     /// Its value.
     pub value: Vec<u8>,
-    /// When it expires.
+    /// The time of expiry, if there is one.
     pub expiry: Option<Expiry>,
 }
 
-/// What comes next in a stream.
+/// The next part of a stream.
 pub(crate) enum Next {
     Entry(StreamEntry),
     End(StreamEnd),
 }
 
-/// What is wrong with a stream, and where.
+/// An error in a stream, and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BadStream {
     /// "line 3", or "byte 812".

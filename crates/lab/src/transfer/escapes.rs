@@ -1,10 +1,10 @@
-//! Bytes as text in one column of one line, and back.
+//! Escapes bytes as text for one column of one line.
 //! ```text
 //! caf\xe9\t    printable UTF-8 as it is, other bytes escaped; a backslash is doubled
 //! ```
-//! Invariants: `unescaped(escaped(bytes)) == bytes`. What is escaped is one line without tabs.
+//! Invariants: `unescaped(escaped(bytes)) == bytes`. Escaped text has no line ends and no tabs.
 
-/// Bytes as text.
+/// Returns bytes as escaped text.
 pub fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -27,10 +27,10 @@ pub fn escaped(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a text that may have escapes.
+/// Returns the bytes of escaped text.
 ///
 /// # Errors
-/// A backslash with something else behind it: what is wrong.
+/// A message if a backslash is followed by no known escape.
 pub fn unescaped(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -48,7 +48,7 @@ pub fn unescaped(text: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The byte that is meant behind a backslash, and how many bytes mean it.
+/// Returns the byte that follows a backslash in escaped form, and the length of that form.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {

@@ -1,9 +1,9 @@
-//! Entries as JSON, an object in a line.
+//! Entries as JSON, one object per line.
 //! ```text
 //! {"key":"drum","value":{"hex":"ff00"},"expires_at_ms":1767225600000}
 //! {"end":{"entries":1,"bytes":6,"checksum":"0123456789abcdef"}}
 //! ```
-//! Invariant: a string is its own bytes; bytes that are no UTF-8 are an object.
+//! Invariant: a string stands for its own bytes; bytes that are not UTF-8 are an object.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::keys::text::{from_hex, to_hex};
 use crate::transfer::entry::{Next, StreamEntry};
 use crate::transfer::tally::StreamEnd;
 
-/// Bytes as JSON: a string if they are UTF-8, else `{"hex":"ff00"}`.
+/// Returns bytes as JSON: a string if they are UTF-8, otherwise `{"hex":"ff00"}`.
 pub fn json_bytes(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.into(),
@@ -82,7 +82,7 @@ struct JsonTally {
 }
 
 pub(crate) fn parse(line: &[u8]) -> Result<Next, String> {
-    // No entry begins so: the order of names is that of the writer.
+    // No entry begins like this: the writer fixes the order of names.
     if line.starts_with(b"{\"end\"")
         && let Ok(JsonEnd { end }) = serde_json::from_slice(line)
     {

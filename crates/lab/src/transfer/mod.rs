@@ -1,11 +1,11 @@
-//! Entries on their way from one store to another, as a stream of bytes.
+//! Streams of entries from one store to another.
 //! ```text
 //! store --> StreamWriter --> file, pipe --> StreamReader --> store
 //!           native, JSON lines, TSV         the same forms
 //! ```
-//! Invariants: keys, values and expiries arrive byte by byte. A whole stream ends with counts and a
-//! checksum of its entries, which are the same in every form. The native form is read for ever: a
-//! change of it is a version more, and none less.
+//! Invariants: keys, values and expiries arrive unchanged. A complete stream ends with counts and a
+//! checksum of its entries, which are the same in every form. All versions of the native form stay
+//! readable; a change adds a version and removes none.
 
 mod entry;
 mod escapes;

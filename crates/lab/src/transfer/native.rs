@@ -1,4 +1,4 @@
-//! The native form: blocks of entries, each with its checksum.
+//! The native form: blocks of entries, each with a checksum.
 //! ```text
 //! offset  size
 //!      0     8  magic TRMLEXP\0
@@ -7,8 +7,8 @@
 //!               the end: 0 u32 | checksum of the 24 bytes u32 | entries, bytes, checksum: u64 each
 //! ```
 //! Numbers are little-endian; checksums of blocks are CRC-32C.
-//! Invariants: an entry is given out only after its block's checksum. What a block claims to have
-//! costs no memory before it is there. A stream without its end is not whole.
+//! Invariants: an entry is returned only after its block's checksum was verified. A claimed length
+//! costs no memory before its bytes arrive. A stream without its end is incomplete.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -19,16 +19,16 @@ use crate::transfer::entry::{BadStream, Next, StreamEntry};
 use crate::transfer::tally::{PUT, PUT_WITH_EXPIRY, StreamEnd, head};
 
 pub(crate) const MAGIC: &[u8; 8] = b"TRMLEXP\0";
-/// The newest version. All versions up to it are read.
+/// The newest version. All versions up to it are readable.
 const VERSION: u32 = 1;
-/// A block ends with the entry that reaches so many bytes.
+/// A block ends with the entry that reaches this size.
 const BLOCK_BYTES: usize = 64 << 10;
-/// What stands before key and value, at most.
+/// The most bytes of an entry before its key and value.
 const HEAD_BYTES_MAX: usize = 17;
 const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + HEAD_BYTES_MAX + KEY_BYTES_MAX + VALUE_BYTES_MAX;
 const END_BYTES: usize = 24;
 
-/// The block that is being filled.
+/// The block being filled.
 #[derive(Default)]
 pub(crate) struct BlockWriter {
     block: Vec<u8>,
@@ -71,13 +71,13 @@ impl BlockWriter {
     }
 }
 
-/// The block that is being read.
+/// The block being read.
 #[derive(Default)]
 pub(crate) struct BlockReader {
     block: Vec<u8>,
-    /// Where in the block the next entry begins.
+    /// The offset of the next entry in the block.
     at: usize,
-    /// Where in the stream the block begins, and the next one.
+    /// The offsets in the stream of this block and of the next one.
     block_at: u64,
     next_at: u64,
 }
@@ -108,7 +108,7 @@ impl BlockReader {
         Ok(Next::Entry(entry))
     }
 
-    /// Reads a block; the end, if that is what comes.
+    /// Reads the next block. Returns the end of the stream if that comes instead.
     fn next_block(&mut self, input: &mut dyn BufRead) -> Result<Option<StreamEnd>, BadStream> {
         self.block_at = self.next_at;
         let (mut len, mut checksum) = ([0; 4], [0; 4]);
@@ -136,7 +136,7 @@ impl BlockReader {
         Ok(Some(StreamEnd { entries: numbers[0], bytes: numbers[1], checksum: numbers[2] }))
     }
 
-    /// The next entry of the block. None: it is none.
+    /// Returns the next entry of the block. None: the bytes are no entry.
     fn entry(&mut self) -> Option<StreamEntry> {
         let (&kind, rest) = self.block.get(self.at..)?.split_first()?;
         let (key_len, rest) = rest.split_first_chunk()?;

@@ -1,9 +1,9 @@
-//! Reads a stream, and checks it while it comes.
+//! Reads a stream and checks it on the way.
 //! ```text
 //! TRMLEXP\0 ...   native          { ...   JSON lines          anything else   TSV
 //! ```
-//! Invariants: memory holds a line or a block. What comes behind the end is an error. Only texts
-//! that nobody exported have no end.
+//! Invariants: memory holds a line or a block. Anything behind the end is an error. Only text that
+//! was not exported may lack an end.
 
 use std::io::{BufRead, Read};
 
@@ -14,10 +14,10 @@ use crate::transfer::native::{BlockReader, MAGIC};
 use crate::transfer::tally::{StreamEnd, Tally};
 use crate::transfer::{json_lines, tsv};
 
-/// The longest line: every byte of a key and a value as JSON's longest escape.
+/// The longest line: every byte of a key and a value in JSON's longest escape.
 const LINE_BYTES_MAX: u64 = 6 * (KEY_BYTES_MAX + VALUE_BYTES_MAX) as u64 + 1024;
 
-/// The entries of a stream, one after the other.
+/// Reads the entries of a stream one by one.
 pub struct StreamReader<R> {
     input: R,
     form: Form,
@@ -27,12 +27,12 @@ pub struct StreamReader<R> {
 
 enum Form {
     Native(BlockReader),
-    /// How a line is read, the line, and its number.
+    /// The parser of a line, the line, and its number.
     Text(fn(&[u8]) -> Result<Next, String>, Vec<u8>, u64),
 }
 
 impl<R: BufRead> StreamReader<R> {
-    /// Begins to read. Without a form the first bytes tell it.
+    /// Begins to read. Without a form, the first bytes determine it.
     pub fn new(mut input: R, form: Option<StreamForm>) -> Result<Self, BadStream> {
         let form = match form {
             Some(form) => form,
@@ -46,7 +46,7 @@ impl<R: BufRead> StreamReader<R> {
         Ok(StreamReader { input, form, tally: Tally::default(), end: None })
     }
 
-    /// The next entry. None: the stream has ended, and its counts and checksum are right.
+    /// Returns the next entry. None: the stream has ended, and its counts and checksum are right.
     pub fn next_entry(&mut self) -> Result<Option<StreamEntry>, BadStream> {
         if self.end.is_some() {
             return Ok(None);
@@ -65,13 +65,13 @@ impl<R: BufRead> StreamReader<R> {
         }
     }
 
-    /// What was read, and whether the stream's own counts and checksum said the same. If not, it is
-    /// a text without them.
+    /// Returns what was read, and whether the stream's own counts and checksum confirmed it. False:
+    /// it is a text without them.
     pub fn end(&self) -> (StreamEnd, bool) {
         (self.tally.end(), self.end.is_some())
     }
 
-    /// Bytes of the keys and values that were read.
+    /// Returns the bytes of the keys and values read so far.
     pub fn bytes(&self) -> u64 {
         self.tally.bytes()
     }
@@ -114,7 +114,7 @@ fn bad_line(number: u64, problem: String) -> BadStream {
     BadStream { place: format!("line {number}"), problem }
 }
 
-/// The next line that is not empty. None: there is none.
+/// Parses the next line that is not empty. None: there is none.
 fn next_line(
     input: &mut impl BufRead,
     parse: fn(&[u8]) -> Result<Next, String>,

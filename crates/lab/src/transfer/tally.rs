@@ -1,29 +1,30 @@
-//! The tally of a stream: how many entries, how many bytes, and a checksum of them all.
+//! The tally of a stream: the number of entries, their bytes, and a checksum of all of them.
 //! ```text
 //! each entry: kind u8 | key's length u32 | value's u32 | expiry u64, if it has one | key | value
 //! ```
-//! Invariant: the same entries in the same order have the same tally, whatever form they have.
+//! Invariant: the same entries in the same order have the same tally in every form.
 
 use trommel::Expiry;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Kinds of entries, as tables have them.
+/// Kinds of entries, numbered as in tables.
 pub(crate) const PUT: u8 = 0;
 pub(crate) const PUT_WITH_EXPIRY: u8 = 3;
 
-/// What stands at the end of a whole stream.
+/// The end of a complete stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamEnd {
     /// Entries before it.
     pub entries: u64,
     /// Bytes of their keys and values.
     pub bytes: u64,
-    /// XXH3 (64 bits) of the entries as the native form has them.
+    /// XXH3 (64 bits) of the entries in native form.
     pub checksum: u64,
 }
 
 impl StreamEnd {
-    /// None: it is what was read. Else what differs.
+    /// Compares the claimed end with what was read. Returns the difference in words; None: both are
+    /// equal.
     pub(crate) fn differs_from(&self, read: &StreamEnd) -> Option<String> {
         let StreamEnd { entries, bytes, checksum } = self;
         (self != read).then(|| {
@@ -35,7 +36,7 @@ impl StreamEnd {
     }
 }
 
-/// Counts entries.
+/// Counts entries as they pass.
 #[derive(Default)]
 pub(crate) struct Tally {
     entries: u64,
@@ -44,7 +45,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts an entry. Requires: key and value are as short as a store takes them.
+    /// Counts an entry. Requires: key and value are within the limits of a store.
     pub(crate) fn add(&mut self, key: &[u8], value: &[u8], expiry: Option<Expiry>) {
         self.entries += 1;
         self.bytes += (key.len() + value.len()) as u64;
@@ -57,13 +58,13 @@ impl Tally {
         self.bytes
     }
 
-    /// All that was counted.
+    /// Returns the totals.
     pub(crate) fn end(&self) -> StreamEnd {
         StreamEnd { entries: self.entries, bytes: self.bytes, checksum: self.hash.digest() }
     }
 }
 
-/// What stands before key and value.
+/// Returns the bytes of an entry before its key and value.
 pub(crate) fn head(key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Vec<u8> {
     let mut head = vec![if expiry.is_some() { PUT_WITH_EXPIRY } else { PUT }];
     head.extend_from_slice(&(key.len() as u32).to_le_bytes());

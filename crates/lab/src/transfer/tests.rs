@@ -1,4 +1,4 @@
-//! Streams in every form: what goes in comes out, and what is wrong is named.
+//! Tests of streams in every form: reading returns what was written, and errors are named.
 
 use trommel::Expiry;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const FORMS: [StreamForm; 3] = [StreamForm::Native, StreamForm::JsonLines, StreamForm::Tsv];
 
-/// Bytes that any of the forms could take for something of its own.
+/// Returns entries with bytes that have a meaning in some form.
 fn entries() -> Vec<StreamEntry> {
     let all: Vec<u8> = (0..=255).collect();
     let keys = [&b""[..], b"\\.", b"{\"end\"", b"\"", b"a\tb\r\n", b"\xff\0", "Zürich".as_bytes()];
@@ -29,7 +29,7 @@ fn written(form: StreamForm, entries: &[StreamEntry]) -> (StreamEnd, Vec<u8>) {
     writer.finish().expect("memory")
 }
 
-/// All entries, what was read, and whether it was checked.
+/// Returns all entries, what was read, and whether it was checked.
 fn read(
     bytes: &[u8],
     form: Option<StreamForm>,

@@ -1,10 +1,10 @@
-//! Entries as columns with tabs between them.
+//! Entries as tab-separated columns.
 //! ```text
 //! key <tab> value                        escaped, as `scan` prints them
 //! key <tab> value <tab> 1767225600000    an entry that expires: milliseconds since 1970
 //! \. <tab> entries <tab> bytes <tab> checksum
 //! ```
-//! Invariant: no escaped key is `\.`, so the end is never taken for an entry.
+//! Invariant: no escaped key is `\.`, so the end is never mistaken for an entry.
 
 use trommel::Expiry;
 

@@ -9,7 +9,7 @@ use crate::transfer::native::BlockWriter;
 use crate::transfer::tally::{StreamEnd, Tally};
 use crate::transfer::{json_lines, tsv};
 
-/// A stream that is being written. Without [`finish`](Self::finish) it is not whole.
+/// A stream being written. It is complete only after [`finish`](Self::finish).
 pub struct StreamWriter<W> {
     out: W,
     form: StreamForm,
@@ -38,12 +38,12 @@ impl<W: Write> StreamWriter<W> {
         }
     }
 
-    /// Bytes of the keys and values that were written.
+    /// Returns the bytes of the keys and values written so far.
     pub fn bytes(&self) -> u64 {
         self.tally.bytes()
     }
 
-    /// Writes counts and checksum, and gives them and the output back.
+    /// Writes counts and checksum. Returns them and the output.
     pub fn finish(mut self) -> io::Result<(StreamEnd, W)> {
         let end = self.tally.end();
         match self.form {

@@ -1,12 +1,11 @@
-//! One client: a thread that draws operations, does them one after the other, and times and checks
-//! each.
+//! One client: a thread that draws operations, does them one by one, and times and checks each.
 //! ```text
 //! seed, client --> kinds and scan lengths    place, value --> due --[ store ]--> checked, untimed
 //!             \--> places
 //! ```
-//! Invariant: kinds, lengths and draws of places depend on seed and client alone. In D and E the
-//! key of a draw depends on how many inserts are over, as in YCSB. With one client it depends on
-//! the seed alone.
+//! Invariant: kinds, lengths and draws of places depend on seed and client alone. In D and E, as in
+//! YCSB, the key of a draw also depends on how many inserts are complete. With one client it
+//! depends on the seed alone.
 
 use std::time::Instant;
 
@@ -19,44 +18,44 @@ use crate::ycsb::records::{Records, number, set_stamp};
 use crate::ycsb::request::Chooser;
 use crate::ycsb::workload::{Operation, Workload};
 
-/// One in so many scans of a client is compared with all keys that the store was filled with.
+/// One scan of a client in this many is compared with all keys that the store was filled with.
 const SCANS_PER_CHECK: u64 = 16;
 
-/// A store and what is known about it.
+/// A store, and what is known about it.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) peer: &'a dyn Peer,
     pub(crate) records: &'a Records,
-    /// The keys that the store was filled with, as numbers, ascending. Empty if nothing scans.
+    /// The keys of the filling as numbers, ascending. Empty if no operation scans.
     pub(crate) sorted: &'a [u64],
 }
 
-/// When a client stops.
+/// The end of a client's turn.
 #[derive(Clone, Copy)]
 pub(crate) enum Until {
-    /// After so many operations.
+    /// After this many operations.
     Operations(u64),
-    /// At this moment, or before it if nothing more is due.
+    /// At this moment, or earlier if nothing more is due before it.
     Moment(Instant),
 }
 
-/// What is to be done.
+/// A drawn operation.
 struct Request {
     operation: Operation,
     place: u64,
     key: [u8; 8],
-    /// Of a scan: at most so many entries.
+    /// The most entries of a scan.
     length: usize,
 }
 
-/// What a client has drawn and seen of one store.
+/// A client with its draws and results on one store.
 pub(crate) struct Client {
     workload: Workload,
     chooser: Chooser,
     draws: Rng,
     places: Rng,
     value: Vec<u8>,
-    /// Keys of the last scan.
+    /// The keys of the last scan.
     scanned: Vec<u64>,
     scans: u64,
     pub(crate) latencies: Latencies,
@@ -79,7 +78,7 @@ impl Client {
         }
     }
 
-    /// Does operations until it is time to stop. Returns the moment of the last answer.
+    /// Does operations until the turn is over. Returns the moment of the last answer.
     pub(crate) fn run(
         &mut self,
         target: Target<'_>,
@@ -103,7 +102,7 @@ impl Client {
         Ok(Instant::now())
     }
 
-    /// The next request, with the value that it may write.
+    /// Draws the next request, and the value that it may write.
     fn draw(&mut self, records: &Records) -> Request {
         let operation = self.workload.draw(&mut self.draws);
         let length = match operation {
@@ -120,7 +119,7 @@ impl Client {
         Request { operation, place, key: records.key(place), length }
     }
 
-    /// Does the request; returns whether the answer is right as far as it shows by itself.
+    /// Performs a request. Returns whether the answer is right as far as the answer alone shows.
     fn perform(&mut self, target: Target<'_>, request: &Request) -> Result<bool> {
         match request.operation {
             Operation::Read => read(target, request),
@@ -159,8 +158,8 @@ impl Client {
         Ok(right && count == self.scanned.len())
     }
 
-    /// Whether a scan is complete and in order, from its first key on. Now and then, since it takes
-    /// long, it is compared with all keys of the filling.
+    /// Whether a scan is complete and in order, from its first key on. Since it takes long, only
+    /// some scans are compared with all keys of the filling.
     fn is_whole(&mut self, target: Target<'_>, request: &Request) -> bool {
         if request.operation != Operation::Scan {
             return true;
@@ -170,7 +169,7 @@ impl Client {
         let first = number(&request.key);
         let begins = found.first() == Some(&first) && found.len() <= request.length;
         let is_full = found.len() == request.length;
-        // Keys are never removed: from here on there were as many even then.
+        // Keys are never removed, so there were as many keys behind this one at that time, too.
         let must_be_full =
             sorted.len().checked_sub(Workload::SCAN_MAX).is_some_and(|last| first <= sorted[last]);
         begins
@@ -180,7 +179,7 @@ impl Client {
     }
 }
 
-/// Whether the key is there, with a value of its own that is not older than it may be.
+/// Whether the key has a value of its own that is not too old.
 fn read(target: Target<'_>, request: &Request) -> Result<bool> {
     let records = target.records;
     let floor = records.stamps.floor(request.place);
@@ -191,8 +190,8 @@ fn read(target: Target<'_>, request: &Request) -> Result<bool> {
     Ok(target.peer.get(&request.key, &mut see)? && right)
 }
 
-/// Whether `found` has all of the sorted keys from its first on: up to its last if it is full, else
-/// to the end.
+/// Whether `found` has all of the sorted keys from its first on: up to its last if it is full,
+/// otherwise to the end.
 fn has_all(found: &[u64], sorted: &[u64], is_full: bool) -> bool {
     let Some(first) = found.first() else { return sorted.is_empty() };
     let last = found.last().filter(|_| is_full).unwrap_or(&u64::MAX);

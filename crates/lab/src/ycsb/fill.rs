@@ -1,10 +1,10 @@
-//! Fills stores: by all clients at once, or to the tree that a workload begins with.
+//! Fills stores: by all clients at once, or up to the planned tree of a workload.
 //! ```text
 //! planned    put .. flush, settle, put .. flush, settle, ...          by one client
 //!                      copy for A, F ^    for B, D, E ^   for C ^ the next merge is into the last
 //!                                                                 level
 //! ```
-//! The more flushes a workload will need, the earlier is its copy: it ends just before that merge.
+//! A workload that needs more flushes gets an earlier copy, so that it ends just before that merge.
 //! Invariant: a planned tree follows from the plan alone, whatever the filter is.
 
 use std::collections::BTreeMap;
@@ -25,39 +25,39 @@ use crate::ycsb::records::{Records, set_stamp};
 use crate::ycsb::stamps::Stamps;
 use crate::ycsb::workload::{Operation, Workload};
 
-/// The tree that each workload begins with. Its last level is `fill` units large, and all others
-/// are full, but for the flushes that the workload will need.
+/// The planned tree of each workload. Its last level has `fill` units. All other levels are full,
+/// except for room for the flushes of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct YcsbTree {
-    /// L.
+    /// L, the number of levels.
     pub levels: u32,
-    /// Z: 1 to T - 1.
+    /// Z, how full the last level is: 1 to T - 1.
     pub fill: u32,
 }
 
-/// An open store, and what is known of it.
+/// An open store, and what is known about it.
 pub(crate) struct FilledStore {
     pub(crate) contender: Contender,
     pub(crate) folder: PathBuf,
     pub(crate) peer: Box<dyn Peer>,
     pub(crate) records: Records,
-    /// How many keys it was filled with.
+    /// The number of keys that it was filled with.
     pub(crate) keys: u64,
     pub(crate) filling: Filling,
 }
 
-/// How a store was filled.
+/// The cost of filling a store.
 #[derive(Clone, Copy)]
 pub(crate) struct Filling {
     pub(crate) seconds: f64,
-    /// Of these, those after the last put.
+    /// The part of these after the last put.
     pub(crate) settle_seconds: f64,
     pub(crate) ops_per_s: f64,
     pub(crate) bits_setting: f64,
     pub(crate) unfit: bool,
 }
 
-/// Opens a store and writes every key once, in no order, by all clients.
+/// Opens a store, and writes every key once in random order, by all clients.
 pub(crate) fn fill(
     engine: &dyn Engine,
     contender: &Contender,
@@ -105,17 +105,17 @@ fn put_all(peer: &dyn Peer, records: &Records, places: impl Iterator<Item = u64>
     Ok(())
 }
 
-/// Memory of an entry in a memtable beside its key and value, generously.
+/// An upper bound of the memory of a memtable's entry beside its key and value.
 const ENTRY_OVERHEAD: u64 = 72;
 
-/// The trees that the workloads of a plan begin with.
+/// The planned trees of all workloads.
 pub(crate) struct PlannedTrees<'p> {
     plan: &'p YcsbPlan,
     tree: TreePlan,
 }
 
 impl<'p> PlannedTrees<'p> {
-    /// An error if there is no such tree of so many keys.
+    /// Plans the trees. An error if the keys do not allow such a tree.
     pub(crate) fn new(plan: &'p YcsbPlan, tree: YcsbTree) -> Result<Self> {
         let tree = TreePlan {
             size_ratio: plan.tree.size_ratio,
@@ -152,7 +152,7 @@ impl<'p> PlannedTrees<'p> {
         self.tree.flush_count().expect("the plan was checked")
     }
 
-    /// How many flushes a workload needs, at most.
+    /// Returns the most flushes that a workload needs.
     fn needs(&self, workload: Workload) -> u64 {
         let writes = [Operation::Update, Operation::Insert, Operation::ReadModifyWrite];
         let share: u64 = writes.into_iter().map(|kind| workload.share(kind)).sum();
@@ -161,28 +161,28 @@ impl<'p> PlannedTrees<'p> {
         bytes.div_ceil(self.plan.stores.write_buffer_bytes as u64)
     }
 
-    /// The flushes before a workload.
+    /// Returns the flushes before a workload.
     fn flushes_before(&self, workload: Workload) -> u64 {
         self.flushes_in_all() - self.needs(workload)
     }
 
-    /// The keys of the first so many flushes.
+    /// Returns the keys of the first `flushes` flushes.
     fn keys_of(&self, flushes: u64) -> u64 {
         let (keys, all) = (u128::from(self.plan.keys), u128::from(self.flushes_in_all()));
         (u128::from(flushes) * keys / all) as u64
     }
 
-    /// How many keys a workload begins with.
+    /// Returns how many keys a workload begins with.
     pub(crate) fn keys_before(&self, workload: Workload) -> u64 {
         self.keys_of(self.flushes_before(workload))
     }
 
-    /// The folder of the store that a workload begins with.
+    /// Returns the folder of the store that a workload begins with.
     pub(crate) fn folder(&self, of: &Contender, workload: Workload, threads: usize) -> PathBuf {
         self.plan.stores.folder.join(format!("{}-{workload}-{threads}", of.folder_name()))
     }
 
-    /// The folders of all workloads, by the flushes before them.
+    /// Returns the folders of all workloads, by the flushes before them.
     fn folders(&self, contender: &Contender) -> BTreeMap<u64, Vec<PathBuf>> {
         let mut folders: BTreeMap<u64, Vec<PathBuf>> = BTreeMap::new();
         for workload in &self.plan.workloads {
@@ -193,8 +193,8 @@ impl<'p> PlannedTrees<'p> {
         folders
     }
 
-    /// Makes the stores of one contender. If bits are to fit, again until the filter takes what was
-    /// asked for, in the fullest of its trees.
+    /// Makes the stores of one contender. To fit bits, repeats that until the filter takes the
+    /// requested memory in the fullest of its trees.
     pub(crate) fn fill(
         &self,
         engine: &dyn Engine,
@@ -205,12 +205,12 @@ impl<'p> PlannedTrees<'p> {
         let build = |setting: f64| {
             let (taken, filling) = self.fill_once(engine, contender, setting, progress)?;
             built.push(filling);
-            // Without a filter there is nothing to search for.
+            // Without a filter, there is no setting to search for.
             let as_it_is = !self.plan.fit_bits || taken == 0.0;
             Ok::<_, LabError>(if as_it_is { self.plan.stores.bits_per_key } else { taken })
         };
         let Fit { setting, unfit, .. } = fit_bits::search(self.plan.stores.bits_per_key, build)?;
-        // The stores that are there are of the last setting.
+        // The existing stores are those of the last setting.
         let last = built.pop().filter(|last| last.bits_setting == setting);
         let filling = match last {
             Some(last) => last,

@@ -1,8 +1,8 @@
-//! How long operations took: a histogram for each kind.
+//! The times of operations: a histogram for each kind.
 //! ```text
 //! nanoseconds -> buckets, each at most a thousandth wide -> mean, ranks
 //! ```
-//! Invariant: histograms of several clients and rounds, added, are the histogram of all of their
+//! Invariant: the sum of the histograms of several clients and rounds is the histogram of all their
 //! operations.
 
 use std::time::Duration;
@@ -13,41 +13,41 @@ use serde::{Deserialize, Serialize};
 use crate::ycsb::report::TimesReport;
 use crate::ycsb::workload::Operation;
 
-/// Times of single operations, in nanoseconds, to three digits. With a rate they run from when the
+/// Times of single operations, in nanoseconds to three digits. With a rate, they run from when the
 /// operation was due.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LatencyReport {
-    /// How many operations.
+    /// The number of operations.
     pub ops: u64,
     /// The mean.
     pub mean_ns: f64,
-    /// Half of them took no longer.
+    /// The median.
     pub p50_ns: u64,
-    /// 9 of 10 took no longer.
+    /// The 90th percentile.
     pub p90_ns: u64,
-    /// 99 of 100 took no longer.
+    /// The 99th percentile.
     pub p99_ns: u64,
-    /// 999 of 1000 took no longer.
+    /// The 99.9th percentile.
     pub p999_ns: u64,
-    /// The longest.
+    /// The maximum.
     pub max_ns: u64,
     /// The mean of each round.
     pub mean_ns_rounds: Vec<f64>,
-    /// 99 of 100 took no longer, in each round.
+    /// The 99th percentile of each round.
     pub p99_ns_rounds: Vec<u64>,
 }
 
-/// Times of operations of each kind.
+/// The times of each kind of operation.
 #[derive(Clone, Default)]
 pub(crate) struct Latencies {
     of_kind: [Option<Histogram<u64>>; Operation::ALL.len()],
 }
 
-/// The longest time that is told apart: an hour.
+/// The longest time that is distinguished: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
 
-/// Of nanoseconds, without any yet.
+/// Returns an empty histogram of nanoseconds.
 pub(crate) fn empty_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are in order")
 }
@@ -68,7 +68,7 @@ impl Latencies {
         }
     }
 
-    /// How many operations there were of the kinds that `counts` takes.
+    /// Returns the number of operations of the kinds that `counts` accepts.
     pub(crate) fn count(&self, counts: impl Fn(Operation) -> bool) -> u64 {
         let kinds = Operation::ALL.into_iter().zip(&self.of_kind);
         kinds
@@ -78,7 +78,7 @@ impl Latencies {
             .sum()
     }
 
-    /// All together.
+    /// Returns the histogram of all kinds together.
     fn all(&self) -> Histogram<u64> {
         let mut all = empty_histogram();
         for histogram in self.of_kind.iter().flatten() {
@@ -88,7 +88,7 @@ impl Latencies {
     }
 }
 
-/// What the rounds took, together and each.
+/// Returns the times of all rounds together, and of each round.
 pub(crate) fn report(rounds: &[Latencies]) -> TimesReport {
     let mut sum = Latencies::default();
     rounds.iter().for_each(|round| sum.add(round));
@@ -106,7 +106,7 @@ pub(crate) fn report(rounds: &[Latencies]) -> TimesReport {
     }
 }
 
-/// What times tell, and each round's. Rounds without such an operation are left out.
+/// Summarizes times, in all and for each round. Rounds without such operations are left out.
 pub(crate) fn times_report(
     times: &Histogram<u64>,
     rounds: impl Iterator<Item = Option<Histogram<u64>>>,

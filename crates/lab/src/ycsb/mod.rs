@@ -1,5 +1,5 @@
-//! `bench ycsb`: YCSB's core workloads over this store and others, the same operations, rounds that
-//! take turns.
+//! `bench ycsb`: YCSB's core workloads over this store and other engines, with the same operations,
+//! in rounds that take turns.
 //! ```text
 //! fill each store, by all clients (timed) -> for each workload: rounds -> scan everything, compare
 //! planned trees (fill.rs): for each workload   copies of the stores -> rounds -> scan, compare
@@ -7,11 +7,11 @@
 //! round 1   [a: clients 0 1 2] settle   [b: clients 0 1 2] settle
 //! round 2   b, a      round 3   a, b  ...
 //! ```
-//! A round is a share of the operations, or of the seconds. Every store has its turn in every
-//! round, and then completes its background work, which is timed apart. So a noisy machine is noisy
-//! to all, and no merge disturbs another store. Workloads follow each other on the same stores,
-//! but with planned trees: then each begins with a tree of its own.
-//! Invariant: the same seed gives every store the same operations.
+//! A round is a share of the operations, or of the seconds. In every round, each store has a turn
+//! and then finishes its background work, which is timed separately. So a noisy machine is noisy to
+//! all stores, and no merge disturbs another store. Workloads follow each other on the same stores.
+//! With planned trees, each workload begins with a tree of its own.
+//! Invariant: a seed gives every store the same operations.
 
 mod client;
 mod fill;
@@ -48,67 +48,67 @@ use crate::ycsb::latency::Latencies;
 use crate::ycsb::records::Records;
 use crate::ycsb::request::Chooser;
 
-/// How long a workload is run.
+/// The length of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunLength {
-    /// So many operations, of all clients together.
+    /// This many operations of all clients together.
     Operations(u64),
-    /// So many seconds.
+    /// This many seconds.
     Seconds(f64),
 }
 
-/// What to measure. The field names are an interface: a process that has other engines is given
-/// this as JSON.
+/// What to measure. Field names are an interface: the process with other engines receives this as
+/// JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct YcsbPlan {
-    /// The stores, and what each of them has.
+    /// The stores, and the settings that they share.
     #[serde(flatten)]
     pub stores: StoresPlan,
-    /// The workloads, in the order in which they are run.
+    /// The workloads, in order.
     pub workloads: Vec<Workload>,
-    /// How requests are spread over the keys; None: as the workload says.
+    /// The distribution of keys; None: the workload's own.
     pub distribution: Option<Distribution>,
-    /// How many keys a store is filled with.
+    /// The keys that a store is filled with.
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Clients, each a thread. Each workload is run with each of these numbers; the first one
-    /// fills.
+    /// Numbers of clients, each client a thread. Every workload runs with each number; the first
+    /// number fills.
     pub threads: Vec<usize>,
-    /// How long each workload is run.
+    /// The length of each workload.
     pub length: RunLength,
-    /// Operations per second, of all clients together. An operation that is late because earlier
-    /// ones took long is timed from when it was due. If time ends the workload, operations that are
-    /// due and not begun are left out: `ops_per_s` is then below the rate. None: each client does
-    /// one after the other, as fast as they go.
+    /// Operations per second of all clients together. An operation that earlier ones delayed is
+    /// timed from when it was due. If time ends the workload, operations that are due but not begun
+    /// are left out, and `ops_per_s` is below the rate. None: no limit.
     pub rate: Option<f64>,
-    /// How many rounds a workload is cut into.
+    /// The rounds of each workload.
     pub rounds: usize,
-    /// Gets before the first round, of all clients together, as the workload asks for keys.
+    /// Gets of all clients before the first round, with the workload's distribution.
     pub warm_up: u64,
-    /// The tree that each workload begins with. None: filling makes the tree, and workloads follow
-    /// each other on it.
+    /// The planned tree of each workload. None: filling makes the tree, and workloads follow each
+    /// other on it.
     pub begin: Option<YcsbTree>,
-    /// Whether the setting is searched with which filters take that, where the tree is planned.
+    /// Whether to search for the setting with which filters take the planned memory; only with
+    /// planned trees.
     pub fit_bits: bool,
-    /// Whether data goes past the operating system's cache.
+    /// Whether data bypasses the operating system's cache.
     pub direct: bool,
-    /// How this store keeps its tree.
+    /// The settings of this store's tree.
     pub tree: OwnTree,
 }
 
-/// What the rounds of one workload told of one store.
+/// The results of one store's rounds of one workload.
 struct Rounds {
     clients: Vec<Client>,
-    /// Of each round.
+    /// One for each round.
     turns: Vec<Turn>,
     before: Option<PeerCounts>,
     runs_before: [Option<u64>; 2],
     filter_bits_before: Option<f64>,
 }
 
-/// What happened in one turn.
+/// The results of one turn.
 struct Turn {
     latencies: Latencies,
     ops: u64,
@@ -116,8 +116,8 @@ struct Turn {
     settle_seconds: f64,
 }
 
-/// Measures. The stores stay in the plan's folder. A report for each store under each workload, in
-/// the order of the workloads.
+/// Runs the benchmark. The stores stay in the plan's folder. Returns a report for each workload and
+/// store, in the order of the workloads.
 pub fn bench_ycsb(
     plan: &YcsbPlan,
     engines: &[Box<dyn Engine>],
@@ -132,7 +132,7 @@ pub fn bench_ycsb(
     }
 }
 
-/// All workloads, one after the other on the same stores.
+/// Runs all workloads one after the other on the same stores.
 fn bench_in_a_row(
     stores: &[(&dyn Engine, Contender)],
     plan: &YcsbPlan,
@@ -151,7 +151,7 @@ fn bench_in_a_row(
     Ok(reports)
 }
 
-/// Each workload on stores of its own, whose trees are planned.
+/// Runs each workload on its own stores with planned trees.
 fn bench_apart(
     stores: &[(&dyn Engine, Contender)],
     trees: &PlannedTrees<'_>,
@@ -236,7 +236,7 @@ impl YcsbPlan {
         }
     }
 
-    /// Each workload with each number of clients.
+    /// Returns each workload with each number of clients.
     fn cells(&self) -> impl Iterator<Item = (Workload, usize)> + '_ {
         let of = |workload: &Workload| {
             let workload = *workload;
@@ -245,7 +245,7 @@ impl YcsbPlan {
         self.workloads.iter().flat_map(of)
     }
 
-    /// How many operations a workload has. 0: as many as there is time for.
+    /// Returns the operations of a workload. 0: time ends it.
     fn operations(&self) -> u64 {
         match self.length {
             RunLength::Operations(count) => count,
@@ -253,8 +253,8 @@ impl YcsbPlan {
         }
     }
 
-    /// About how many keys a workload inserts. If time ends it, the guess is half of the keys that
-    /// were there.
+    /// Estimates the keys that a workload inserts. If time ends it, the estimate is half of the
+    /// keys before it.
     fn expected_inserts(&self, workload: Workload, there: u64) -> u64 {
         match (workload.share(Operation::Insert), self.length) {
             (0, _) => 0,
@@ -265,7 +265,7 @@ impl YcsbPlan {
 }
 
 impl RunLength {
-    /// When a client, one of so many, stops in a round, one of so many, that begins now.
+    /// Returns when a client stops in a round that begins now.
     pub(crate) fn until(
         self,
         (round, rounds): (usize, usize),
@@ -293,7 +293,7 @@ impl RunLength {
     }
 }
 
-/// The first `part` of so many parts of a count.
+/// Returns the count of the first `part` of `parts` equal parts.
 fn share(count: u64, part: u64, parts: u64) -> u64 {
     (u128::from(count) * u128::from(part) / u128::from(parts)) as u64
 }
@@ -331,7 +331,7 @@ fn run_workload(
         .collect()
 }
 
-/// The clients of a workload, and what the store is like before it; it was warmed up.
+/// Creates the clients of a workload, warms up the store, and notes its state.
 fn begin(
     side: &FilledStore,
     workload: Workload,
@@ -339,7 +339,7 @@ fn begin(
     threads: usize,
     plan: &YcsbPlan,
 ) -> Result<Rounds> {
-    /// Warming up asks for other keys than the workload does.
+    /// Warming up draws other keys than the workload.
     const WARM_UP_SEED: u64 = 0x7761_726d;
     let (peer, there) = (side.peer.as_ref(), side.records.there());
     let chooser = Chooser::new(distribution, there, plan.expected_inserts(workload, there));
@@ -359,7 +359,7 @@ fn begin(
     })
 }
 
-/// All clients do their share of a round; then the store completes its background work.
+/// Lets all clients do their share of a round, and then lets the store finish its background work.
 fn take_turn(
     clients: &mut [Client],
     target: Target<'_>,

@@ -1,4 +1,4 @@
-//! What is in the store: keys in no order, and values that tell their key and their write.
+//! The contents of a store: keys in random order, and values that encode their key and their write.
 //! ```text
 //! place 0 1 2 ... loaded ... inserted     key: place, scattered   value: place|stamp|filler|stamp
 //!       <------------- there ------->  <- under way, in any order
@@ -27,20 +27,21 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// The least bytes of a value: its three words.
+    /// The least size of a value: its three words.
     pub(crate) const VALUE_BYTES_LEAST: usize = 3 * WORD;
 
-    /// Of a store that holds the first `keys` places, or will when it is loaded.
+    /// Creates the records of a store that holds the first `keys` places, or will after loading.
     pub(crate) fn new(keys: u64, value_bytes: usize, seed: u64) -> Self {
         Records { seed, value_bytes, inserts: Inserts::new(keys), stamps: Stamps::new(keys) }
     }
 
-    /// How many places are surely in the store, all from the first on.
+    /// Returns how many places, from the first on, are surely in the store.
     pub(crate) fn there(&self) -> u64 {
         self.inserts.there.load(Ordering::Acquire)
     }
 
-    /// The next place that is not in the store. It must come in: `inserted`.
+    /// Returns the next place that is not in the store. The caller must insert it, and call
+    /// `inserted`.
     pub(crate) fn next_place(&self) -> u64 {
         self.inserts.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -53,13 +54,13 @@ impl Records {
         scattered_key(self.seed, place)
     }
 
-    /// Makes a value of a place. It lacks its stamp.
+    /// Fills in the value of a place, without its stamp.
     pub(crate) fn fill(&self, value: &mut Vec<u8>, place: u64) {
         fill_value(value, &self.key(place), self.value_bytes);
         value[..WORD].copy_from_slice(&place.to_le_bytes());
     }
 
-    /// The place and stamp of a value of this key, by its words alone. None: it is not whole, of
+    /// Returns the place and stamp of a value, by its words alone. None: the value is torn, of
     /// another key, or of no write that has begun.
     pub(crate) fn look(&self, key: &[u8], value: &[u8]) -> Option<(u64, u64)> {
         let word = |at: usize| {
@@ -72,9 +73,9 @@ impl Records {
         is_right.then_some((place, stamp))
     }
 
-    /// Reads the store from the first key to the last and counts what is missing, old, or not byte
-    /// by byte as it was written.
-    /// Requires: nothing is under way.
+    /// Scans the store, and counts the entries that are missing, old, or not byte by byte as
+    /// written.
+    /// Requires: no write is under way.
     pub(crate) fn count_wrong(&self, peer: &dyn Peer) -> Result<u64> {
         let (mut right, mut last, mut expected) = (0, None::<Vec<u8>>, Vec::new());
         let mut see = |key: &[u8], value: &[u8]| {
@@ -88,11 +89,11 @@ impl Records {
             }
         };
         let count = peer.scan(&[], None, usize::MAX, &mut see)? as u64;
-        // What is missing, and what is there and not right.
+        // The missing ones, and those that are there but wrong.
         Ok(self.there().saturating_sub(right) + count.saturating_sub(right))
     }
 
-    /// The numbers of the first `count` keys, ascending.
+    /// Returns the numbers of the first `count` keys, ascending.
     pub(crate) fn sorted(&self, count: u64) -> Vec<u64> {
         let mut numbers: Vec<u64> = (0..count).map(|place| number(&self.key(place))).collect();
         numbers.sort_unstable();
@@ -100,12 +101,12 @@ impl Records {
     }
 }
 
-/// A key as a number; all keys here have eight bytes.
+/// Returns a key as a number; all keys here have eight bytes.
 pub(crate) fn number(key: &[u8]) -> u64 {
     <[u8; WORD]>::try_from(key).map_or(0, u64::from_be_bytes)
 }
 
-/// Says which write a value is of.
+/// Sets the stamp of a value, which identifies its write.
 pub(crate) fn set_stamp(value: &mut [u8], stamp: u64) {
     let len = value.len();
     for at in [WORD, len - WORD] {
@@ -113,11 +114,11 @@ pub(crate) fn set_stamp(value: &mut [u8], stamp: u64) {
     }
 }
 
-/// Inserts under way, and those that are over.
+/// Inserts, under way and completed.
 struct Inserts {
     next: AtomicU64,
     there: AtomicU64,
-    /// Over, while one before them is not.
+    /// Completed inserts behind one that is still under way.
     early: Mutex<BinaryHeap<Reverse<u64>>>,
 }
 
@@ -128,7 +129,7 @@ impl Inserts {
     }
 
     fn done(&self, place: u64) {
-        // Nothing in here panics while it is half changed.
+        // No code here panics in the middle of a change.
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         early.push(Reverse(place));
         let mut there = self.there.load(Ordering::Relaxed);

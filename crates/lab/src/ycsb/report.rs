@@ -1,4 +1,4 @@
-//! What was measured of one store under one workload.
+//! The report of one store under one workload.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::ycsb::latency::LatencyReport;
 use crate::ycsb::request::Distribution;
 use crate::ycsb::workload::{Operation, Workload};
 
-/// What `bench ycsb` measured. The field names are an interface.
+/// What `bench ycsb` measured. Field names are an interface.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct YcsbReport {
     /// The engine.
@@ -16,35 +16,34 @@ pub struct YcsbReport {
     pub guard: String,
     /// The workload.
     pub workload: Workload,
-    /// How requests are spread over the keys.
+    /// The distribution of keys.
     pub distribution: Distribution,
-    /// How many clients.
+    /// The number of clients.
     pub threads: u64,
-    /// Operations per second that were asked for, of all clients; none: as fast as they go.
+    /// The requested operations per second of all clients; null: no limit.
     pub rate: Option<f64>,
     /// Operations, of all clients.
     pub ops: u64,
-    /// How long they took: the turns of all rounds, without what was left to be done in the
-    /// background.
+    /// Seconds of the turns of all rounds, without the background work after them.
     pub seconds: f64,
-    /// How long the background work took, after the turns.
+    /// Seconds of the background work after the turns.
     pub settle_seconds: f64,
     /// Operations per second.
     pub ops_per_s: f64,
     /// Operations per second of each round.
     pub ops_per_s_of_rounds: Vec<f64>,
-    /// How many rounds the operations were cut into.
+    /// The number of rounds.
     pub rounds: u64,
     /// Gets before the first round, untimed.
     pub warm_up: u64,
     /// Times of single operations.
     #[serde(flatten)]
     pub times: TimesReport,
-    /// What the store counted.
+    /// The store's own counts.
     #[serde(flatten)]
     pub costs: CostReport,
-    /// Answers that were wrong. Of the last workload also entries that a scan of everything found
-    /// wrong afterwards. Must be 0.
+    /// Wrong answers. For the last workload, also the entries that the final scan found wrong. Must
+    /// be 0.
     pub wrong_answers: u64,
     /// Keys in the store at the end.
     pub keys: u64,
@@ -52,85 +51,85 @@ pub struct YcsbReport {
     pub keys_filled: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// Filling: until the last put was through, and everything settled.
+    /// Seconds of filling, until everything was settled.
     pub fill_seconds: f64,
-    /// How much of that was after the last put.
+    /// The part of that after the last put.
     pub fill_settle_seconds: f64,
-    /// Puts per second until the last one was through.
+    /// Puts per second, until the last put returned.
     pub fill_ops_per_s: f64,
     /// Bytes of the store's folder at the end.
     pub disk_bytes: u64,
-    /// Sorted runs at the begin of this workload. None: the engine has none.
+    /// Sorted runs at the beginning of this workload. None: the engine has none.
     pub runs_filled: Option<u64>,
     /// Sorted runs at the end. None: the engine has none.
     pub runs: Option<u64>,
-    /// Entries of the smallest run, at the begin or at the end. None: unknown.
+    /// Entries of the smallest run, at the beginning or at the end. None: unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(default)]
     pub smallest_run_keys: Option<u64>,
-    /// Memtables that became runs during this workload. None: the engine does not tell.
+    /// Flushes during this workload. None: the engine does not count them.
     pub flushes: Option<u64>,
-    /// Memory of filters at the begin of this workload, in bits per key.
+    /// Memory of filters at the beginning of this workload, in bits per key.
     pub guard_bits_per_key_filled: Option<f64>,
     /// Memory of filters at the end, in bits per key.
     pub guard_bits_per_key: Option<f64>,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
-    /// Bits per key that the filter was told.
+    /// The setting of bits per key with which the filter was built.
     pub bits_setting: f64,
-    /// No setting that was tried takes what was asked for, within 3 percent.
+    /// True if no setting that was tried takes the requested memory, within 3 percent.
     pub unfit: bool,
-    /// Bytes of memory for blocks.
+    /// Capacity of the block cache.
     pub block_cache_bytes: u64,
     /// Whether direct I/O was asked for.
     pub direct: bool,
-    /// When runs of this store merge, if it is this store.
+    /// The planned merge policy, which applies to this store alone.
     pub policy: String,
     /// The seed.
     pub seed: u64,
-    /// Everything that was set, and the engine's version.
+    /// All settings, and the engine's version.
     pub settings: String,
 }
 
 /// Times of single operations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TimesReport {
-    /// Of all operations.
+    /// Times of all operations.
     pub all: LatencyReport,
-    /// Of gets. (Like those below: none if there was none.)
+    /// Times of gets; None if there were none, as for the kinds below.
     pub read: Option<LatencyReport>,
-    /// Of writes of keys that were there.
+    /// Times of updates.
     pub update: Option<LatencyReport>,
-    /// Of writes of keys that were not there.
+    /// Times of inserts.
     pub insert: Option<LatencyReport>,
-    /// Of scans.
+    /// Times of scans.
     pub scan: Option<LatencyReport>,
-    /// Of gets followed by a write: both together.
+    /// Times of gets followed by a write, both together.
     pub read_modify_write: Option<LatencyReport>,
 }
 
-/// What a store counted, if it tells. The numbers per operation are of operations that read: gets,
-/// scans, gets followed by a write.
+/// What the store counted, if it counts. Numbers per operation refer to operations that read: gets,
+/// scans, and gets followed by a write.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CostReport {
     /// Operations that read.
     pub reads: u64,
-    /// Blocks that were asked for, cached or not.
+    /// Blocks asked for, cached or not.
     pub blocks_read_per_op: Option<f64>,
-    /// Of these, blocks that came from the disk.
+    /// Blocks among these that came from the disk.
     pub disk_reads_per_op: Option<f64>,
     /// Filter probes.
     pub guard_probes_per_op: Option<f64>,
-    /// Runs that were searched needlessly.
+    /// Runs searched in vain.
     pub needless_runs_per_op: Option<f64>,
-    /// Bytes of tables that flushes and merges wrote, those after the turns included.
+    /// Bytes of tables that flushes and merges wrote, including those after the turns.
     pub table_bytes_written: Option<u64>,
-    /// How long writers were slowed down or stopped, all together.
+    /// The total time that writers were slowed down or stopped, in seconds.
     pub stall_seconds: Option<f64>,
 }
 
 impl CostReport {
-    /// Of so many operations that read, between two moments.
+    /// Computes the costs of `reads` operations that read, from the counts before and after them.
     pub(crate) fn of(reads: u64, counts: Option<(PeerCounts, PeerCounts)>) -> Self {
         let per_read = |field: fn(&PeerCounts) -> u64| {
             let (before, after) = counts?;
@@ -150,7 +149,7 @@ impl CostReport {
 }
 
 impl TimesReport {
-    /// The kinds of operations that there were.
+    /// Returns the kinds of operations that occurred.
     pub fn kinds(&self) -> Vec<(Operation, &LatencyReport)> {
         let of_kind = |kind| match kind {
             Operation::Read => &self.read,

@@ -1,12 +1,12 @@
-//! Which keys are asked for.
+//! The distribution of requests over keys.
 //! ```text
 //! uniform     every key that was there when the workload began
 //! zipfian:S   the n-th of ten thousand million items with a share of n^-S, then scrambled:
 //!             hot keys are anywhere, and stay hot while keys are inserted
 //! latest:S    the key inserted n-th last with a share of n^-S
 //! ```
-//! Invariant: a key is asked for only when it has been inserted. As in YCSB, scrambled items fall
-//! on twice as many places as will be inserted. A place without a key is drawn again.
+//! Invariant: a key is asked for only after it was inserted. As in YCSB, scrambled items fall on
+//! the places of all keys, plus twice the expected inserts. A place without a key is drawn again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,22 +17,22 @@ use crate::error::LabError;
 use crate::keys::rng::{Rng, scramble};
 use crate::keys::skew::Zipf;
 
-/// How requests are spread over the keys.
+/// The distribution of requests over keys.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Distribution {
-    /// Evenly over the keys that were there when the workload began.
+    /// Uniform over the keys that were there when the workload began.
     Uniform,
-    /// By Zipf's law of this exponent, hot keys anywhere.
+    /// Zipf's law with this exponent; hot keys are scattered.
     Zipfian(f64),
-    /// By Zipf's law of this exponent, the newer the hotter.
+    /// Zipf's law with this exponent; newer keys are hotter.
     Latest(f64),
 }
 
 impl Distribution {
     /// YCSB's exponent.
     pub const EXPONENT: f64 = 0.99;
-    /// The items of YCSB's scrambled Zipf's law, however many keys there are.
+    /// The number of items of YCSB's scrambled Zipf's law, regardless of the number of keys.
     const ITEMS: u64 = 10_000_000_000;
     const EXPONENT_MAX: f64 = 10.0;
 }
@@ -90,14 +90,14 @@ pub(crate) struct Chooser {
     distribution: Distribution,
     /// Keys that were there when the workload began.
     first: u64,
-    /// Places that scrambled items fall on.
+    /// The places that scrambled items fall on.
     places: u64,
     zipf: Zipf,
 }
 
 impl Chooser {
-    /// Requires: `first`, the keys that are there now, is at least 1. `inserts`: how many more
-    /// there will be, about.
+    /// Requires: `first`, the number of keys now, is at least 1. `inserts`: about how many more
+    /// there will be.
     pub(crate) fn new(distribution: Distribution, first: u64, inserts: u64) -> Self {
         let (exponent, count) = match distribution {
             Distribution::Uniform => (0.0, 1),
@@ -108,7 +108,7 @@ impl Chooser {
         Chooser { distribution, first, places, zipf: Zipf::new(exponent, count) }
     }
 
-    /// A place below `there`, which is how many keys have been inserted, the first ones included.
+    /// Draws a place below `there`, the number of all keys inserted so far.
     pub(crate) fn choose(&mut self, there: u64, rng: &mut Rng) -> u64 {
         match self.distribution {
             Distribution::Uniform => rng.below(self.first),
@@ -132,7 +132,7 @@ mod tests {
 
     const DRAWS: usize = 300_000;
 
-    /// How often each place is drawn.
+    /// Counts how often each place is drawn.
     fn counts(distribution: Distribution, first: u64, inserts: u64, there: u64) -> Vec<f64> {
         let mut chooser = Chooser::new(distribution, first, inserts);
         let mut rng = Rng::new(11);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn zipfian_requests_have_the_shares_of_ten_thousand_million_items() {
-        // The sum of n^-0.99 to 10^10, as it stands in YCSB's sources.
+        // The sum of n^-0.99 up to 10^10, a constant in YCSB's sources.
         const ZETA: f64 = 26.469_028_201_783_02;
         const PLACES: u64 = 1_000_000;
         let counts = counts(Distribution::Zipfian(0.99), PLACES, 0, PLACES);
@@ -173,8 +173,8 @@ mod tests {
         let distribution = Distribution::Zipfian(0.99);
         let (before, after) =
             (counts(distribution, 1000, 500, 1000), counts(distribution, 1000, 500, 1500));
-        // A place that is drawn in vain is drawn again, so shares shrink alike when the other
-        // places get keys.
+        // A place without a key is drawn again. So all shares shrink alike when the other places
+        // get keys.
         let shrunk = after[..1000].iter().sum::<f64>() / DRAWS as f64;
         for (place, (before, after)) in before.iter().zip(&after).enumerate() {
             let noise = 6.0 * before.sqrt() + 6.0;
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn latest_requests_are_for_the_newest_keys() {
-        // As many as were inserted meanwhile, not as many as there were.
+        // The law covers all keys inserted meanwhile, not only the first ones.
         let counts = counts(Distribution::Latest(0.99), 100, 50, 300);
         let sum: f64 = (1..=300).map(|number| f64::from(number).powf(-0.99)).sum();
         for (age, count) in counts.iter().rev().enumerate() {

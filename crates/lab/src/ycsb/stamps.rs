@@ -1,18 +1,18 @@
-//! The oldest value that a read may find: writes of a key are numbered, and completed ones set a
-//! floor.
+//! Stamps bound the values that a read may find. Writes of a key are numbered, and a completed
+//! write raises the key's floor.
 //! ```text
 //! writes of a key   |--3--|        |---5---|             floor: 3, then still 3, since two overlap
 //!                              |---4---|      |--6--|    and which came last is unknown; then 6
 //! read                                            |...|  began before 6 was over: at least 3
 //! ```
-//! Invariant: a read that begins when the floor is s finds s or a later stamp, whatever order the
-//! store gave overlapping writes. A write without overlap has a larger stamp than all values before
-//! it, and they are gone when it is over.
+//! Invariant: a read that begins when the floor is s finds s or a later stamp, in whatever order
+//! the store applied overlapping writes. A write without overlap has a larger stamp than all values
+//! before it, and it replaces them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stamps of writes, and a floor for each key. A key's word: floor, then whether writes overlap,
-/// then how many are under way.
+/// The stamps of writes, and a word for each key: the floor, whether writes overlap, and how many
+/// are under way.
 pub(crate) struct Stamps {
     next: AtomicU64,
     words: Vec<AtomicU64>,
@@ -24,10 +24,10 @@ const WRITERS: u64 = OVERLAP - 1;
 const FLOOR_AT: u32 = 16;
 
 impl Stamps {
-    /// The stamp of everything that was written before.
+    /// The stamp of everything written before.
     pub(crate) const LOADED: u64 = 0;
 
-    /// For so many keys; of others nothing is known.
+    /// Tracks the first `keys` places; nothing is known of others.
     pub(crate) fn new(keys: u64) -> Self {
         let words = (0..keys).map(|_| AtomicU64::new(Self::LOADED << FLOOR_AT)).collect();
         Stamps { next: AtomicU64::new(Self::LOADED + 1), words }
@@ -37,7 +37,7 @@ impl Stamps {
         self.words.get(usize::try_from(place).ok()?)
     }
 
-    /// A write of a key begins; gives its stamp.
+    /// Begins a write of a key. Returns its stamp.
     pub(crate) fn begin(&self, place: u64) -> u64 {
         if let Some(word) = self.word(place) {
             change(word, |word| {
@@ -48,7 +48,7 @@ impl Stamps {
         self.next.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// Ends the write of that stamp.
+    /// Ends the write with this stamp.
     pub(crate) fn end(&self, place: u64, stamp: u64) {
         let Some(word) = self.word(place) else { return };
         change(word, |word| {
@@ -61,12 +61,12 @@ impl Stamps {
         });
     }
 
-    /// What a read that begins now must find at least.
+    /// Returns the least stamp that a read beginning now may find.
     pub(crate) fn floor(&self, place: u64) -> u64 {
         self.word(place).map_or(Self::LOADED, |word| word.load(Ordering::Acquire) >> FLOOR_AT)
     }
 
-    /// Whether a write of this stamp has begun.
+    /// Whether a write with this stamp has begun.
     pub(crate) fn is_given(&self, stamp: u64) -> bool {
         stamp < self.next.load(Ordering::Acquire)
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_register_never_falls_below_the_floor() {
-        // The plainest store there is: a word that writers overwrite.
+        // The simplest store: a word that writers overwrite.
         let (stamps, register) = (Stamps::new(1), AtomicU64::new(Stamps::LOADED));
         std::thread::scope(|scope| {
             for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! Tests of whole runs: over this store, over a map that is too plain to be wrong, and over maps
-//! that are wrong.
+//! Tests of whole runs: over this store, over a map that is too simple to be wrong, and over faulty
+//! maps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +10,13 @@ use super::*;
 use crate::compare::{Peer, Trommel};
 use crate::progress::Silent;
 
-/// A map as a store, which may be wrong, and which remembers what was asked.
+/// A map as a store. It may have a fault, and records what it is asked.
 struct MapEngine {
     fault: Fault,
     asked: std::sync::Arc<Mutex<Vec<Asked>>>,
 }
 
-/// What was asked of a map: the key, and of a scan the limit, of a write the stamp.
+/// A call of the map: the key, and the limit of a scan or the stamp of a write.
 #[derive(Clone, Debug, PartialEq)]
 enum Asked {
     Get(Vec<u8>),
@@ -27,19 +27,19 @@ enum Asked {
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     None,
-    /// Each hundredth get finds nothing.
+    /// Every hundredth get finds nothing.
     LosesKeys,
-    /// Each hundredth get is answered with another key's value.
+    /// Every hundredth get returns another key's value.
     MixesUp,
-    /// Keeps the first value of each key.
+    /// Each key keeps its first value.
     LosesUpdates,
-    /// A put that is new is dropped, in one of a hundred.
+    /// One insert in a hundred is dropped.
     LosesInserts,
-    /// Scans leave out their third entry.
+    /// Scans skip their third entry.
     Skips,
     /// Scans end after ten entries.
     StopsEarly,
-    /// The last byte but eight of each hundredth value is another one.
+    /// One byte of every hundredth value is wrong: the last one before the final stamp.
     Rots,
     /// The first get takes 50 milliseconds.
     BeginsSlowly,
@@ -66,7 +66,7 @@ impl Engine for MapEngine {
 }
 
 impl Map {
-    /// Whether this call is one of a hundred, if the map has this fault.
+    /// Whether this call is one of a hundred that fail, if the map has this fault.
     fn fails(&self, fault: Fault) -> bool {
         self.fault == fault && self.calls.fetch_add(1, Ordering::Relaxed) % 100 == 99
     }
@@ -156,7 +156,7 @@ fn contenders(names: &[&str]) -> Vec<Contender> {
     names.iter().map(|name| name.parse().expect("any name is one")).collect()
 }
 
-/// The same of these stores.
+/// Returns the plan with these stores.
 fn of(names: &[&str], plan: &YcsbPlan) -> YcsbPlan {
     let stores = StoresPlan { contenders: contenders(names), ..plan.stores.clone() };
     YcsbPlan { stores, ..plan.clone() }
@@ -189,7 +189,7 @@ fn plan(names: &[&str], workloads: &[Workload], folder: &Path) -> YcsbPlan {
     }
 }
 
-/// Measures a plan whose map has this fault; gives what was asked of the map, too.
+/// Measures a plan whose map has this fault. Also returns the calls of the map.
 fn measured(plan: &YcsbPlan, fault: Fault) -> (Vec<YcsbReport>, Vec<Asked>) {
     let asked = std::sync::Arc::default();
     let map = MapEngine { fault, asked: std::sync::Arc::clone(&asked) };
@@ -262,10 +262,10 @@ fn wrong_answers_are_counted() {
         (Fault::LosesUpdates, Workload::F, 1000),
         (Fault::LosesInserts, Workload::D, 2),
         (Fault::LosesInserts, Workload::E, 2),
-        // One of sixteen scans is compared with all keys; the scan at the end misses one.
+        // One scan in sixteen is compared with all keys; the final scan misses one.
         (Fault::Skips, Workload::E, 300),
         (Fault::StopsEarly, Workload::E, 4500),
-        // Looked for at the end.
+        // Found by the final check.
         (Fault::Rots, Workload::B, 20),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
@@ -329,7 +329,7 @@ fn requests_follow_the_distribution_that_was_asked_for() {
     };
     let last_key = Records::new(3000, 60, 7).key(2999);
     assert!(hottest("uniform").1 < 15);
-    // 6000 times 1/26.47, and 1/5.6 with an exponent of 1.2.
+    // 6000 times 1/26.47; with an exponent of 1.2, 6000 times 1/5.6.
     assert!((170..290).contains(&hottest("zipfian").1));
     assert!((950..1250).contains(&hottest("zipfian:1.2").1));
     let (key, count) = hottest("latest");
@@ -347,8 +347,8 @@ fn operations_by_time_and_by_rate() {
         ..plan(&["map"], &[Workload::D], folder.path())
     };
     let (reports, _) = measured(&plan, Fault::None);
-    // No more than are due, one early for each client and round; how many fewer is the machine's to
-    // say.
+    // At most the operations that are due, and one early one for each client and round. How many
+    // fewer depends on the machine.
     assert!((1..=310).contains(&reports[0].ops), "{}", reports[0].ops);
     assert_eq!((reports[0].wrong_answers, reports[0].rate), (0, Some(1000.0)));
     let fast = YcsbPlan { rate: None, ..plan };
@@ -365,8 +365,8 @@ fn an_operation_that_waited_for_a_slow_one_is_timed_from_when_it_was_due() {
         ..plan(&["map"], &[Workload::C], folder.path())
     };
     let (reports, _) = measured(&plan, Fault::BeginsSlowly);
-    // The other 39 were due while the first one was slow: one millisecond after the other, so half
-    // waited 30 or more.
+    // The other 39 came due while the first one was slow, a millisecond apart, so half of them
+    // waited 30 ms or more.
     assert!(reports[0].times.all.p50_ns >= 29_000_000, "{:?}", reports[0].times.all);
 }
 
@@ -452,7 +452,7 @@ fn planned_trees_are_alike_whatever_the_filter_and_known() {
         assert!(cell.iter().all(|report| report.wrong_answers == 0 && report.ops == 2000));
         assert!(cell.iter().all(|report| report.smallest_run_keys > Some(100)));
     }
-    // Fifteen flushes of 200 keys. One run is the last level's, three are flushed.
+    // Fifteen flushes of 200 keys: one run is the last level's, three are flushed.
     let [alone, together] = [6, 9].map(|place| &reports[place]);
     assert_eq!((alone.workload, alone.threads, together.threads), (Workload::C, 1, 2));
     assert_eq!((alone.runs_filled, alone.runs, alone.keys_filled), (Some(4), Some(4), 3000));

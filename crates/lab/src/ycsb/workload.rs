@@ -1,9 +1,9 @@
-//! YCSB's core workloads: what share of the operations is of which kind.
+//! YCSB's core workloads: the shares of the kinds of operations.
 //! ```text
 //! A  read 50, update 50      B  read 95, update 5      C  read 100
 //! D  read 95, insert 5       E  scan 95, insert 5      F  read 50, read and write back 50
 //! ```
-//! Invariant: shares are those of Cooper et al., Benchmarking Cloud Serving Systems with YCSB
+//! Invariant: the shares are those of Cooper et al., Benchmarking Cloud Serving Systems with YCSB
 //! (2010), and of its core package.
 
 use std::fmt;
@@ -25,31 +25,31 @@ pub enum Workload {
     B,
     /// Read only.
     C,
-    /// Read what was inserted lately.
+    /// Reads of recently inserted keys.
     D,
     /// Short ranges.
     E,
-    /// Read, then write back.
+    /// Read-modify-write.
     F,
 }
 
-/// What is done to a store.
+/// An operation on a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Gets the value of a key that is there.
+    /// Gets a stored key.
     Read,
-    /// Writes the value of a key that is there, without reading it.
+    /// Writes a stored key without reading it.
     Update,
-    /// Writes a key that is not there.
+    /// Writes a new key.
     Insert,
-    /// Reads the entries from a key on that is there.
+    /// Reads the entries at and after a stored key.
     Scan,
-    /// Gets a value, then writes another one. It is timed as one operation.
+    /// Gets a value, then writes another one; both are timed as one operation.
     ReadModifyWrite,
 }
 
 impl Operation {
-    /// All kinds there are.
+    /// All kinds.
     pub const ALL: [Operation; 5] = [
         Operation::Read,
         Operation::Update,
@@ -58,7 +58,7 @@ impl Operation {
         Operation::ReadModifyWrite,
     ];
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Operation::Read => "read",
@@ -80,10 +80,10 @@ impl Workload {
     pub const ALL: [Workload; 6] =
         [Workload::A, Workload::B, Workload::C, Workload::D, Workload::E, Workload::F];
 
-    /// The most entries of a scan; there are 1 to so many, each number as likely as any other.
+    /// The most entries of a scan. All lengths from 1 to this are equally likely.
     pub(crate) const SCAN_MAX: usize = 100;
 
-    /// The letter that people write.
+    /// Returns the letter in commands and reports.
     pub fn name(self) -> &'static str {
         match self {
             Workload::A => "A",
@@ -95,7 +95,7 @@ impl Workload {
         }
     }
 
-    /// How many of a hundred operations are of which kind.
+    /// Returns the percentage of each kind of operation.
     pub fn shares(self) -> &'static [(Operation, u64)] {
         match self {
             Workload::A => &[(Operation::Read, 50), (Operation::Update, 50)],
@@ -107,7 +107,7 @@ impl Workload {
         }
     }
 
-    /// Which keys are asked for by default.
+    /// Returns the default distribution of keys.
     pub fn distribution(self) -> Distribution {
         match self {
             Workload::D => Distribution::Latest(Distribution::EXPONENT),
@@ -115,12 +115,12 @@ impl Workload {
         }
     }
 
-    /// How many of a hundred operations are of this kind.
+    /// Returns the percentage of a kind of operation.
     pub(crate) fn share(self, operation: Operation) -> u64 {
         self.shares().iter().find(|(kind, _)| *kind == operation).map_or(0, |(_, share)| *share)
     }
 
-    /// The next operation.
+    /// Draws the next operation.
     pub(crate) fn draw(self, rng: &mut Rng) -> Operation {
         let mut drawn = rng.below(100);
         for (operation, share) in self.shares() {

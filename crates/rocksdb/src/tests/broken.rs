@@ -1,10 +1,10 @@
-//! Each rule that keeps answers right has a test that fails when it is broken.
+//! For each rule that keeps answers right, a test fails if the rule is broken.
 
 use std::process::{Command, Stdio};
 
 use crate::pause::{BROKEN, Rule};
 
-/// Whether a test passes in a process that breaks a rule, or none.
+/// Whether a test passes in a process that breaks this rule, or no rule.
 fn passes(test: &str, broken: Option<Rule>) -> bool {
     let program = std::env::current_exe().expect("this program");
     let mut command = Command::new(program);

@@ -1,4 +1,4 @@
-//! Filters beside closed databases: taken where nothing changed, and nowhere else.
+//! Filter files beside closed databases: used if nothing changed, and never otherwise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ fn make(folder: &Path) {
     let db = Db::open(&options(), folder).expect("it opens");
     wait(&db);
     (0..KEYS).for_each(|at| db.put(key(at), b"value").expect("written"));
-    // Sleeping doors leave no file.
+    // A sleeping door would leave no file.
     wait(&db);
 }
 
-/// All keys are found; whether the filter of the file was taken.
+/// Checks that all keys are found. Returns whether the filter file was used.
 fn check(folder: &Path, keys: u64) -> bool {
     let db = Db::open(&options(), folder).expect("it opens");
     let state = db.door_state();
@@ -70,7 +70,7 @@ fn damaged_filters_are_made_anew() {
         fs::write(file(folder.path()), bytes).expect("written");
         assert!(!check(folder.path(), KEYS), "round {round}");
     }
-    // Of another state of the folder, though it is whole.
+    // The file is intact, but was written for another state of the folder.
     fs::write(file(folder.path()), whole).expect("written");
     assert!(!check(folder.path(), KEYS));
 }
@@ -121,7 +121,7 @@ fn a_copy_of_the_folder_is_taken_as_it_is() {
     assert!(!check(&checkpoint, KEYS));
 }
 
-/// With writes in a pipeline the log has a batch before it is known that a family of it is gone.
+/// Pipelined writes log a batch before RocksDB finds that one of its families was dropped.
 #[test]
 fn a_write_that_failed_and_is_in_the_log_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -144,7 +144,7 @@ fn a_write_that_failed_and_is_in_the_log_is_found() {
     assert!(db.get(b"in the log").expect("read").is_some());
 }
 
-/// Where it writes over values in memory, RocksDB has no snapshots, and so no scan has a moment.
+/// With in-place updates of memtables RocksDB supports no snapshots, so no scan has a moment.
 #[test]
 fn a_database_without_snapshots_is_passed_on() {
     let [one, other] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));

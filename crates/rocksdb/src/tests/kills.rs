@@ -1,4 +1,4 @@
-//! A process that writes is killed; what it knows to be written is found through the door.
+//! A writing process is killed. All writes that it has acknowledged are found through the door.
 //! ```text
 //! acknowledged   how many keys are written (8) | how often the database was closed (8)
 //! ```
@@ -25,12 +25,12 @@ fn key(at: u64) -> Vec<u8> {
     format!("user{:06}row{at:06}", Numbers(at).next() % 1_000_000).into_bytes()
 }
 
-/// A key that was there for a moment only.
+/// A key that was present for a moment only.
 fn gone(at: u64) -> Vec<u8> {
     [&key(at)[..], b" gone"].concat()
 }
 
-/// Numbers that another process reads, whenever this one is killed.
+/// Numbers in a file that another process can read after this one is killed.
 struct Told {
     file: fs::File,
 }
@@ -63,12 +63,12 @@ impl Told {
     }
 }
 
-/// What a process writes one time after the other: how many keys more are there.
+/// A round of writes that a process repeats. Returns how many keys it has added.
 trait Writes {
     fn write(&self, at: u64, scratch: &Path) -> u64;
 }
 
-/// Six keys more, each by another way, and keys that are gone at the end.
+/// Adds six keys in different ways, and some that are gone in the end.
 impl Writes for Db {
     fn write(&self, at: u64, scratch: &Path) -> u64 {
         let mut batch = WriteBatch::default();
@@ -99,7 +99,7 @@ impl Writes for Db {
     }
 }
 
-/// Four keys more, of transactions and of a batch, and one that is gone at the end.
+/// Adds four keys by transactions and a batch, and one that is gone in the end.
 macro_rules! write_in_transactions {
     ($kind:ty) => {
         impl Writes for $kind {
@@ -125,7 +125,7 @@ macro_rules! write_in_transactions {
 write_in_transactions!(OptimisticTransactionDb);
 write_in_transactions!(TransactionDb);
 
-/// Writes until it is killed; `closes`: and closes the database each 300 keys.
+/// Writes until it is killed. `closes`: also closes the database after every 300 keys.
 fn write_on<B: Base>(folder: &Path, closes: bool, open: impl Fn(PathBuf) -> DoorDb<B>) -> !
 where
     DoorDb<B>: Writes,
@@ -179,7 +179,7 @@ fn start(folder: &Path, variables: &[&str]) -> Child {
     command.spawn().expect("it starts")
 }
 
-/// Waits until the process has come so far.
+/// Waits until the process has come this far.
 fn wait_until(child: &mut Child, is_there: impl Fn() -> bool) {
     while !is_there() {
         std::thread::sleep(Duration::from_millis(1));
@@ -216,7 +216,7 @@ fn all_that_was_committed_is_found() {
     kill_while_it_writes(&[LOCKS]);
 }
 
-/// Closing writes the filters: whatever of them is there, no answer is wrong.
+/// Closing writes the filters. However many are there, no answer is wrong.
 #[test]
 fn all_that_was_acknowledged_is_found_when_it_was_killed_while_it_closed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -252,7 +252,7 @@ fn check(folder: &Path) {
         wait(&db);
     }
     let before = db.door_state().denied;
-    // What was not acknowledged may be written, too.
+    // Writes that were not acknowledged may be found, too.
     let written: HashSet<Vec<u8>> = (0..acknowledged + 6).map(key).collect();
     let others = (0..).map(|at| key(at + (1 << 40))).filter(|key| !written.contains(key));
     others.take(500).for_each(|key| assert_eq!(db.get(key).expect("read"), None));

@@ -1,4 +1,4 @@
-//! The database behind doors against the same database without.
+//! Compares the database behind doors with the same database without doors.
 
 mod broken;
 mod files;
@@ -15,17 +15,17 @@ use std::time::Duration;
 use crate::{Base, Db, DoorDb, ReadOptions};
 use rocksdb::{ColumnFamilyDescriptor, Direction, IteratorMode, Options};
 
-/// Longer than anything takes that is right, on a machine that does other things, too.
+/// Longer than any correct step takes, even on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Column families of databases that have two.
+/// The column families of databases that have two.
 const FAMILIES: [&str; 2] = ["default", "other"];
 
 fn families() -> [ColumnFamilyDescriptor; 2] {
     FAMILIES.map(|name| ColumnFamilyDescriptor::new(name, options()))
 }
 
-/// Numbers without pattern, the same in each run.
+/// Pseudorandom numbers, the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -41,7 +41,7 @@ impl Numbers {
     }
 }
 
-/// Options of a database that is made if it is not there, with small memtables.
+/// Options with small memtables. The database is created if it does not exist.
 fn options() -> Options {
     let mut options = Options::default();
     options.create_if_missing(true);
@@ -60,7 +60,7 @@ fn wait<B: Base>(db: &DoorDb<B>) {
     assert!(db.wait_for_doors(LONG), "a scan ends");
 }
 
-/// A scan that began after this was called has ended.
+/// Waits until a scan has ended that began after this call.
 fn scan_anew(db: &Db) {
     let scans = db.door_state().scans;
     db.shared().doors().iter().for_each(|door| door.want_scan());
@@ -72,7 +72,7 @@ fn scan_anew(db: &Db) {
     wait(db);
 }
 
-/// How many keys lie from `lower` to the one before `upper`, asked for with bounds.
+/// Counts the keys from `lower` on and below `upper`, with both as bounds.
 fn count<B: Base>(db: &DoorDb<B>, lower: &[u8], upper: &[u8]) -> usize {
     let mut options = ReadOptions::default();
     options.set_iterate_range(lower..upper);
@@ -80,7 +80,7 @@ fn count<B: Base>(db: &DoorDb<B>, lower: &[u8], upper: &[u8]) -> usize {
     rows.inspect(|row| assert!(row.is_ok())).count()
 }
 
-/// As `count`, from a place without a lower bound.
+/// Like `count`, from a place without a lower bound.
 fn count_from(db: &Db, from: &[u8], upper: &[u8], mut options: ReadOptions) -> usize {
     options.set_iterate_upper_bound(upper);
     db.iterator_opt(IteratorMode::From(from, Direction::Forward), options).count()

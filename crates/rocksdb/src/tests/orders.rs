@@ -1,4 +1,4 @@
-//! What happens between two steps, which other threads may do: here the same thread does it.
+//! What other threads may do between two steps. Here the same thread does it.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ fn filled(folder: &tempfile::TempDir) -> Arc<Db> {
     Arc::new(db)
 }
 
-/// Writes a key when its thread comes to a point. The view that was looked at by then is not the
-/// one that knows of it.
+/// Writes keys when this thread comes to a point. A view that was loaded before does not have the
+/// last ones.
 fn put_at(db: &Arc<Db>, point: Point, keys: &'static [&[u8]]) {
     let db = Arc::clone(db);
     pause::then(point, move || {

@@ -1,4 +1,4 @@
-//! Random operations, the same on both; all answers are the same.
+//! Random operations on both databases. All answers must be the same.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ struct Both<'a> {
 type Snapshots<'a> = Vec<(Snapshot<'a>, SnapshotWithThreadMode<'a, RocksDb>)>;
 type RawPair<'a> = (DbRawIterator<'a>, DBRawIteratorWithThreadMode<'a, RocksDb>);
 
-/// Bounds of a range, each perhaps none.
+/// The bounds of a range. None: it has no such bound.
 type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl<'a> Both<'a> {
@@ -38,7 +38,7 @@ impl<'a> Both<'a> {
         }
     }
 
-    /// A key that is not there, most likely, and close to one that may be.
+    /// A key that is probably absent, and close to one that may be present.
     fn other_key(&mut self) -> Vec<u8> {
         let mut key = self.key();
         match self.numbers.below(3) {
@@ -224,7 +224,7 @@ impl<'a> Both<'a> {
         (ours, self.plain.raw_iterator_cf_opt(&plain, both.1))
     }
 
-    /// Moves iterators that were made some time ago.
+    /// Moves iterators that were made earlier.
     fn move_raw(&mut self, (ours, plain): &mut RawPair<'a>) {
         let key = self.other_key();
         match self.numbers.below(5) {
@@ -265,7 +265,7 @@ impl<'a> Both<'a> {
     }
 }
 
-/// Runs both from one opening to the next. The answers that were compared.
+/// Runs both databases from one opening to the next. Returns the number of compared answers.
 fn session(folders: [&Path; 2], scratch: &Path, (seed, is_text): (u64, bool), steps: u64) -> u64 {
     let db = Db::open_cf_descriptors(&options(), folders[0], families()).expect("it opens");
     let plain = RocksDb::open_cf_descriptors(&options(), folders[1], families());

@@ -1,4 +1,4 @@
-//! The rules of the notes, one by one.
+//! The rules of noting keys, one by one.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn a_scan_waits_for_writes_that_it_would_not_see() {
     }
 }
 
-/// The key is noted in the last list before the scan, and written after its snapshot.
+/// The key is noted in the last list before the scan, and written after the scan's snapshot.
 #[test]
 fn a_write_in_flight_is_found_right_after_the_scan() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -114,14 +114,14 @@ fn a_write_in_flight_is_found_right_after_the_scan() {
 const PUTS_AT_ONCE: usize = 5000;
 const PUTS_OF_A_LIST: usize = 64;
 
-/// Keys are noted and written while a scan, whose snapshot is older, goes on.
+/// Keys are noted and written during a scan, whose snapshot is older.
 #[test]
 fn keys_that_come_during_a_scan_are_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let db = filled(&folder, 20_000);
     let is_broken = std::env::var(pause::BROKEN).is_ok();
     if is_broken {
-        // The process has no other test. Scans take so long that lists fill meanwhile.
+        // The process runs no other test. Scans last long enough for lists to fill meanwhile.
         pause::set(&[Point::Scanning], Duration::from_millis(20));
     }
     for round in 0..20 {
@@ -129,7 +129,7 @@ fn keys_that_come_during_a_scan_are_found() {
         let scans = db.door_state().scans;
         let door = &db.shared().doors()[0];
         door.want_scan();
-        // A worker that gets too much at once gives the scan up, and begins another one.
+        // A worker that gets too much at once gives up the scan, and begins another one.
         let puts_at_once = if is_broken || round % 2 == 1 { 0 } else { PUTS_AT_ONCE };
         while is_broken && door.phase() != Phase::Building && db.door_state().scans == scans {
             std::thread::yield_now();
@@ -139,8 +139,8 @@ fn keys_that_come_during_a_scan_are_found() {
             db.put(format!("round {round:02} {at:05}"), b"value").expect("written");
             at += 1;
             if at > puts_at_once && at.is_multiple_of(PUTS_OF_A_LIST) {
-                // A worker that cannot keep up gives the scan up, and wants to be woken. Lists
-                // still come while it scans.
+                // A worker that cannot keep up gives up the scan, and must be woken. Lists continue
+                // to come while it scans.
                 door.wake();
                 door.close_quiet(true);
                 std::thread::sleep(Duration::from_millis(1));
@@ -180,7 +180,7 @@ fn snapshots_and_iterators_keep_what_a_later_scan_has_forgotten() {
     pinned.refresh().expect("refreshed");
     pinned.seek(b"gone");
     assert!(!pinned.valid());
-    // A snapshot that is younger than the scan is answered for.
+    // The door answers for a snapshot that is newer than the scan.
     let younger = db.snapshot();
     let before = db.door_state().denied;
     assert_eq!(younger.get(b"gone").expect("read"), None);
@@ -303,7 +303,7 @@ fn prefixes_are_denied_where_they_are_fixed() {
     for user in 0..300 {
         db.put([&prefix(user * 2)[..], b"row"].concat(), b"value").expect("written");
     }
-    // A filter of few keys, to which as many are added, tells little: so it is scanned for.
+    // A filter of few keys, to which as many were added, denies little. So a scan follows.
     scan_anew(&db);
     assert_eq!(db.default_door().rules.prefix_bytes(), Some(4));
     let before = db.door_state().denied;
@@ -313,7 +313,7 @@ fn prefixes_are_denied_where_they_are_fixed() {
     }
     let denied = db.door_state().denied - before;
     assert!(denied > 200, "{denied} of 300");
-    // From one prefix, an iterator goes to another one.
+    // An iterator moves from one prefix to another.
     let mut rows = db.prefix_iterator(prefix(1));
     assert!(rows.next().is_none());
     rows.set_mode(rocksdb::IteratorMode::From(&prefix(2), rocksdb::Direction::Forward));
@@ -372,7 +372,7 @@ fn entries_with_an_end_of_life_are_found() {
     assert_eq!(db.get(number(4000)).expect("read"), None);
 }
 
-/// RocksDB drops entries when they are compacted: then their keys are absent, and the filter may
+/// RocksDB drops expired entries in compactions. Then their keys are absent, though the filter may
 /// still have them.
 #[test]
 fn entries_whose_life_has_ended_are_gone() {
@@ -394,7 +394,7 @@ fn entries_whose_life_has_ended_are_gone() {
     }
 }
 
-/// Keys with times of the user: the newest first, and RocksDB alone answers.
+/// Keys with user timestamps, the newest first: RocksDB alone answers.
 #[test]
 fn keys_with_times_are_not_answered_for() {
     const TIME: usize = 8;

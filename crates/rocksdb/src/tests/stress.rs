@@ -1,11 +1,12 @@
-//! What RocksDB's `db_stress` and `db_crashtest` do, through doors: threads write and read by a
-//! known state, the process is killed amid it, and goes on from where it was.
+//! Stress tests like RocksDB's `db_stress` and `db_crashtest`, through doors. Threads write and
+//! read keys whose state is known. The process is killed in the middle, and another one continues.
 //! ```text
-//! block     keys that lie together, under one lock: each answer about them is known
-//! expected  | answers so far (8) | of each key: version now (8), version that is on its way (8) |
-//!           a file, so that it is known after a kill what was on its way, too
+//! block     keys that belong together, under one lock: each answer about them is known
+//! expected  | answers so far (8) | for each key: current version (8), version in flight (8) |
+//!           a file, so that writes in flight are known after a kill
 //! ```
-//! Invariant: of what one write was to change, all has the old version or all has the new one.
+//! Invariant: of the keys that one write changes, all have the old version, or all have the new
+//! one.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -25,18 +26,18 @@ use crate::{
 
 const FOLDER: &str = "TROMMEL_STRESSED_FOLDER";
 const KIND: &str = "TROMMEL_STRESSED_KIND";
-/// A file that is there if a process was killed between both phases of a commit.
+/// A file that exists if a process was killed between both phases of a commit.
 const PREPARED: &str = "prepared";
 const THREADS: u64 = 4;
 const BLOCKS: usize = 400;
 const KEYS: usize = 16;
-/// Kills of each kind of database, and the answers that all of its processes compare.
+/// Kills of each kind of database, and answers that all of its processes compare together.
 const KILLS: u64 = 20;
 const ANSWERS: u64 = 1_000_000;
 const SNAPSHOTS_MAX: usize = 3;
-/// No version.
+/// The version of an absent key.
 const ABSENT: u64 = 0;
-/// Nothing is on its way.
+/// Nothing is in flight.
 const SETTLED: u64 = u64::MAX;
 
 type Versions = [u64; KEYS];
@@ -60,7 +61,7 @@ fn version(value: Option<&[u8]>) -> u64 {
     version
 }
 
-/// What is known of a database, in a file.
+/// The expected state of a database, in a file.
 struct Expected(fs::File);
 
 impl Expected {
@@ -104,14 +105,14 @@ impl Expected {
     }
 }
 
-/// How several keys are changed at once.
+/// Several keys that change at once, and their new values. None: a deletion.
 type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 /// What each kind of database does in its own way.
 trait Kind: Base {
     fn open_in(folder: &Path) -> DoorDb<Self>;
 
-    /// Changes some keys of a block at once: which way, the number says.
+    /// Changes some keys of a block at once. `way` selects how.
     fn change(
         db: &DoorDb<Self>,
         family: &ColumnFamily<'_>,
@@ -119,7 +120,8 @@ trait Kind: Base {
         way: u64,
     ) -> Result<(), Error>;
 
-    /// Ends what was prepared before the process was killed. Whether anything was.
+    /// Ends transactions that were prepared before the process was killed. Returns whether there
+    /// were any.
     fn end_prepared(_db: &DoorDb<Self>) -> bool {
         false
     }
@@ -230,7 +232,7 @@ impl Kind for RocksTransactionDb {
         if !way.is_multiple_of(3) {
             transaction.set_name(&way.to_be_bytes())?;
             transaction.prepare()?;
-            // Longer now and then, so that some are killed between both phases.
+            // Sometimes longer, so that some processes are killed between both phases.
             if way.is_multiple_of(64) {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -252,7 +254,7 @@ impl Kind for RocksTransactionDb {
     }
 }
 
-/// A database, and what is known of it.
+/// A database, and its expected state.
 struct World<B: Kind> {
     db: DoorDb<B>,
     expected: Expected,
@@ -260,7 +262,7 @@ struct World<B: Kind> {
     version: AtomicU64,
 }
 
-/// A block whose keys nobody changes meanwhile.
+/// A locked block, whose keys nobody else changes.
 struct Held<'w, B: Kind> {
     world: &'w World<B>,
     block: usize,
@@ -269,7 +271,7 @@ struct Held<'w, B: Kind> {
 }
 
 impl<B: Kind> World<B> {
-    /// What is there when the process begins: each write that was on its way is there or is not.
+    /// Opens a database, and checks that each write in flight took effect as a whole or not at all.
     fn open(folder: &Path) -> World<B> {
         let db = B::open_in(&folder.join("db"));
         if B::end_prepared(&db) {
@@ -305,7 +307,7 @@ impl<B: Kind> World<B> {
         Held { world: self, block, family, versions }
     }
 
-    /// All of it, by every way to read.
+    /// Checks all keys, by every way to read.
     fn check_all(&self) {
         for block in 0..BLOCKS {
             let held = self.hold(block);
@@ -314,7 +316,7 @@ impl<B: Kind> World<B> {
         }
     }
 
-    /// Writes and reads for ever.
+    /// Writes and reads until the process ends.
     fn work(&self, thread: u64) -> ! {
         let mut numbers = Numbers(thread ^ u64::from(std::process::id()) << 20);
         let mut snapshots: Vec<(Snapshot<'_, B>, usize, Versions)> = Vec::new();
@@ -350,7 +352,7 @@ impl<B: Kind> World<B> {
         self.expected.add_answers(answers);
     }
 
-    /// What a snapshot shows of a block, whatever was written since.
+    /// Checks what a snapshot shows of a block, whatever was written since.
     fn check_at(&self, snapshot: &Snapshot<'_, B>, block: usize, versions: &Versions) -> u64 {
         let family = self.db.cf_handle(FAMILIES[block % 2]).expect("it was opened");
         for (at, expected) in versions.iter().enumerate() {
@@ -366,7 +368,7 @@ impl<B: Kind> Held<'_, B> {
         &self.world.db
     }
 
-    /// Each key of the block, and one beside each.
+    /// Checks each key of the block, and an absent key beside each.
     fn check_keys(&self, options: &ReadOptions) -> u64 {
         let keys: Vec<Vec<u8>> = (0..KEYS).map(|at| key(self.block, at)).collect();
         for (key, expected) in keys.iter().zip(&*self.versions) {
@@ -383,7 +385,7 @@ impl<B: Kind> Held<'_, B> {
         3 * KEYS as u64
     }
 
-    /// All keys from one place to the one before another, forward and back.
+    /// Checks all keys from one place on and before another, forwards and backwards.
     fn check_range(&self, from: usize, to: usize, mut options: ReadOptions) -> u64 {
         let bounds = key(self.block, from)..key(self.block, to);
         let expected: Vec<(Vec<u8>, u64)> = (from..to)
@@ -433,7 +435,7 @@ impl<B: Kind> Held<'_, B> {
         0
     }
 
-    /// Gives keys a version, or takes them away, and tells so before and after.
+    /// Gives keys a version, or deletes them. The file says so before and after.
     fn write(
         &mut self,
         places: &[usize],
@@ -469,7 +471,7 @@ fn run<B: Kind>(folder: &Path) -> ! {
         for thread in 0..THREADS {
             let world = &world;
             scope.spawn(move || {
-                // Who waits for this process is told at once.
+                // The parent process learns of a panic at once.
                 let worked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     world.work(thread);
                 }));
@@ -500,7 +502,7 @@ fn start(folder: &Path, kind: &str) -> Child {
     command.spawn().expect("it starts")
 }
 
-/// Whether a process was killed between both phases of a commit.
+/// Returns whether a process was killed between both phases of a commit.
 fn stress(kind: &str) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let expected = Expected::open(folder.path());

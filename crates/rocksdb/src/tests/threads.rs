@@ -1,4 +1,4 @@
-//! Writers, readers and scans at once; they wait where they may overtake each other.
+//! Writers, readers and scans at once, which wait wherever they may overtake each other.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use crate::{Db, DoorOptions, ReadOptions};
 
 const WRITERS: u64 = 3;
 const READERS: u64 = 2;
-/// What a run checks, and how often its door denies or is scanned for, at the least.
+/// The least number of checks of a run, and of denials and scans together.
 const CHECKED_LEAST: u64 = 51;
 const WORKED_LEAST: u64 = 6;
 /// A busy machine takes longer than a run is meant to last.
@@ -24,16 +24,16 @@ fn key(writer: u64, at: u64) -> Vec<u8> {
     key
 }
 
-/// A key that was there for a moment only.
+/// A key that was present for a moment only.
 fn gone(writer: u64, at: u64) -> Vec<u8> {
     [b"x", &key(writer, at)[..]].concat()
 }
 
 struct World<'a> {
     db: &'a Db,
-    /// For files that are ingested.
+    /// The folder of files that are ingested.
     scratch: &'a Path,
-    /// Of each writer, how many of its keys are written.
+    /// How many keys each writer has written.
     written: [AtomicU64; WRITERS as usize],
     is_over: AtomicBool,
     checked: AtomicU64,
@@ -50,7 +50,7 @@ impl World<'_> {
                     self.db.write(batch).expect("written");
                     at += 5;
                 }
-                // Seldom, and the seldomer the longer a scan takes: until one has ended, nothing is
+                // Rarely, and more rarely the longer a scan takes: until one has ended, nothing is
                 // denied.
                 6 if writer == 0 && at > 1000 && (at - 6).is_power_of_two() => {
                     let put = |inner: &crate::RocksDb| inner.put(key(writer, at), b"value");
@@ -75,7 +75,7 @@ impl World<'_> {
         }
     }
 
-    /// A scan may see such a key, and one must not forget it.
+    /// Writes a key and deletes it again. A scan may see it in between.
     fn come_and_go(&self, key: &[u8], at: u64) {
         self.db.put(key, b"").expect("written");
         if !at.is_multiple_of(16) {
@@ -97,7 +97,7 @@ impl World<'_> {
         self.db.ingest_external_file(vec![path]).expect("ingested");
     }
 
-    /// Whatever is known to be written is found, the last keys above all.
+    /// Finds everything that is known to be written, the newest keys above all.
     fn read(&self, reader: u64) {
         let mut numbers = Numbers(reader);
         while !self.is_over.load(Ordering::Relaxed) {
@@ -177,7 +177,7 @@ fn worked(db: &Db) -> u64 {
     state.denied + state.scans
 }
 
-/// One test, since pauses are those of all threads.
+/// A single test, since pauses apply to all threads.
 #[test]
 fn what_was_written_is_found_whoever_overtakes_whom() {
     let all = [

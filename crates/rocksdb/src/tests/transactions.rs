@@ -1,4 +1,4 @@
-//! Databases with transactions: what is committed is found, what is not is denied.
+//! Databases with transactions: committed keys are found, others are denied.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,15 +44,15 @@ impl Kind for RocksTransactionDb {
     }
 }
 
-/// Whether somebody else was first.
+/// Whether the error is a conflict with another write.
 fn is_conflict(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Busy | ErrorKind::TimedOut | ErrorKind::TryAgain)
 }
 
-/// What is committed, of both families.
+/// The committed entries of both families.
 type Rows = [BTreeMap<Vec<u8>, Vec<u8>>; 2];
 
-/// A database, and a map that has what it should have.
+/// A database, and a map of what it should contain.
 struct Both<'a, B: Kind> {
     db: &'a DoorDb<B>,
     rows: Rows,
@@ -65,7 +65,7 @@ impl<B: Kind> Both<'_, B> {
         format!("user{:04}time{:04}", mixed % 300, mixed % 9973).into_bytes()
     }
 
-    /// A transaction of some writes, which ends in one way or another.
+    /// Runs a transaction with some writes, which ends in one way or another.
     fn transact(&mut self) {
         let mut rows = self.rows.clone();
         let transaction = B::begin(self.db);
@@ -114,7 +114,7 @@ impl<B: Kind> Both<'_, B> {
         }
     }
 
-    /// A transaction and somebody else write the same key: one of them fails.
+    /// A transaction and another writer write the same key: one of them fails.
     fn conflict(&mut self) {
         let key = self.key();
         let transaction = B::begin(self.db);
@@ -205,7 +205,7 @@ fn locking_transactions_are_seen_as_in_a_map() {
     same_as_a_map::<RocksTransactionDb>();
 }
 
-/// A key is there as soon as `commit` has returned, and is not denied before.
+/// A key is found as soon as `commit` has returned, and is not denied before.
 fn committed_is_not_denied<B: Kind>() {
     let folder = tempfile::tempdir().expect("a folder");
     let db = std::sync::Arc::new(B::open_in(folder.path()));
@@ -343,7 +343,7 @@ fn transactions_that_collide_are_found_once_they_are_committed() {
     threads::<RocksTransactionDb>();
 }
 
-/// The log has nothing of a commit that came too late: the next opening need not scan.
+/// A commit that lost a conflict leaves nothing in the log, so the next opening need not scan.
 #[test]
 fn a_conflict_costs_no_filter() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,9 +1,9 @@
-//! `bench chucky-codes`: what theory says of Chucky's codes, as tables.
+//! `bench chucky-codes`: the theory of Chucky's codes, as tables.
 //! ```text
 //! levels  runs  integer  Huffman  bound  entropy
 //!      3     9        4     1.52   1.65     1.27
 //! ```
-//! Invariant: with `--json` one object, and nothing else.
+//! Invariant: with `--json` it prints one object and nothing else.
 
 use std::io::Write;
 

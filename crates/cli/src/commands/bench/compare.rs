@@ -1,5 +1,5 @@
-//! `bench compare`: `trommel-peers` measures this store beside another one, and this prints its
-//! report.
+//! `bench compare`: `trommel-peers` measures this store and another engine, and this command prints
+//! the report.
 //! ```text
 //! plan as JSON --> trommel-peers, which has the other engines --> reports as JSON --> a table
 //! ```
@@ -135,7 +135,7 @@ fn plan(arguments: &BenchCompareArgs, folder: PathBuf) -> ComparePlan {
     }
 }
 
-/// An engine with the filter that was named with it, or with each of the others.
+/// Returns a peer with its named filter, or with each of the engine's filters.
 fn with_filters(peer: &Contender, filters: &[String]) -> Vec<Contender> {
     if !peer.filter.is_empty() {
         return vec![peer.clone()];
@@ -144,7 +144,7 @@ fn with_filters(peer: &Contender, filters: &[String]) -> Vec<Contender> {
     filters.iter().map(with).collect()
 }
 
-/// "No" if an answer was wrong. Says so, and says if a tree has not the planned shape.
+/// Returns "No" and warns if an answer was wrong. Also warns if a tree has not the planned shape.
 fn verdict(reports: &[CompareReport]) -> Status {
     let mut status = Status::Fine;
     for report in reports {
@@ -162,8 +162,8 @@ fn verdict(reports: &[CompareReport]) -> Status {
     status
 }
 
-/// The settings, and one table: the first store's times, and the others' with how many times as
-/// long they took.
+/// Formats the settings and one table: the first store's times, and the others' times with their
+/// ratios to the first.
 fn text(reports: &[CompareReport], cpu: bool) -> String {
     let mut text = String::new();
     for report in reports {

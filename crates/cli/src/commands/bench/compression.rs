@@ -1,9 +1,9 @@
-//! `bench compression`: size, loading, gets and scans by the way to pack, then a table for each
-//! kind of data.
+//! `bench compression`: sizes and times of loading, gets and scans for each packing, in a table for
+//! each kind of data.
 //! ```text
 //! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```
-//! Invariant: both programs measure by the same code, with the same entries.
+//! Invariant: both programs measure with the same code and the same entries.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ fn plan(arguments: &BenchCompressionArgs, folder: PathBuf) -> CompressionPlan {
     }
 }
 
-/// "No" if a value is not what was put. Says where.
+/// Returns "No" and warns if a value is wrong.
 fn verdict(reports: &[CompressionReport]) -> Status {
     let wrong = reports.iter().filter(|report| report.wrong > 0);
     let told = wrong.map(|report| {
@@ -97,7 +97,7 @@ fn verdict(reports: &[CompressionReport]) -> Status {
     if told.count() == 0 { Status::Fine } else { Status::No }
 }
 
-/// The stores' settings, then a table for each kind of data.
+/// Formats the stores' settings, then a table for each kind of data.
 fn text(plan: &CompressionPlan, reports: &[CompressionReport]) -> String {
     let stores = plan.stores.contenders.len();
     let settings = reports.iter().map(|report| (name(report), &*report.settings));

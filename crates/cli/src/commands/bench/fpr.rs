@@ -1,10 +1,10 @@
-//! `bench fpr`: measure, then print a table for each distribution.
+//! `bench fpr`: measures false positive rates, and prints a table for each distribution.
 //! ```text
 //! fingerprints  policy         bits  levels  z  since  owed  point          ...  base  total
 //! auto          lazy-leveling    12       3  9      1     0  0.55 % ± 0.03  ...  11.2   12.0
 //! ```
-//! Invariant: without `--json` each table is printed when its distribution is done, so that a later
-//! error costs none.
+//! Invariant: without `--json`, each table is printed as soon as its distribution is done, so a
+//! later error loses none.
 
 use std::io::Write;
 
@@ -20,7 +20,7 @@ use crate::output::table::{TextTable, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
 
-/// For `--help`.
+/// The examples of `--help`.
 pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file; a\n  store after its first flushes, where merges keep up and where they do not; what begins with a prefix\n  \
     trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
     trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9\n  \
@@ -98,7 +98,7 @@ pub(crate) struct BenchFprArgs {
     seed: u64,
 }
 
-/// What `--ask` can be told.
+/// The help text of `--ask`.
 fn ask_help() -> String {
     format!(
         "What is asked, with commas between them: {}. No stored key answers it: a key; a range; all that begin with the shortest \
@@ -109,7 +109,7 @@ fn ask_help() -> String {
     )
 }
 
-/// Reads the name of a kind of fingerprints.
+/// Parses the name of a kind of fingerprint.
 fn fingerprints(name: &str) -> Result<Fingerprints, String> {
     fingerprints_named(name).map_err(|error| error.to_string())
 }
@@ -149,7 +149,7 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
     Ok(verdict(&reports))
 }
 
-/// "No" if a filter lost a key. Says so.
+/// Returns "No" and warns if a filter lost a key.
 fn verdict(reports: &[FprReport]) -> Status {
     let filters = reports.iter().flat_map(|report| &report.filters);
     let lost: u64 = filters.map(|filter| filter.false_negatives).sum();
@@ -197,7 +197,7 @@ fn row(filter: &FprFilter) -> Vec<String> {
     cells
 }
 
-/// A question as people say it: what it is, unless that is plain, and its width.
+/// Formats a question: its kind, unless that is obvious, and its width.
 fn question_text(rate: &FprRate) -> String {
     let width = rate.range_width.map(width_text);
     match (rate.question, width) {
@@ -207,7 +207,7 @@ fn question_text(rate: &FprRate) -> String {
     }
 }
 
-/// A width as people say it.
+/// Formats a width for readers.
 fn width_text(width: u64) -> String {
     match width {
         1 => "point".into(),
@@ -216,7 +216,7 @@ fn width_text(width: u64) -> String {
     }
 }
 
-/// A rate and half its interval, in percent; more digits where the interval is narrow.
+/// Formats a rate and half its interval in percent; narrow intervals get more digits.
 fn rate_text(rate: &FprRate) -> String {
     let (Some(share), Some([low, high])) = (rate.false_positive_rate, rate.interval_95) else {
         return "-".into();

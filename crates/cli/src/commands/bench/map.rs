@@ -1,4 +1,4 @@
-//! `bench map`: the succinct trie beside other ordered maps.
+//! `bench map`: compares the succinct trie with other ordered maps.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! The commands of `bench`: each measures by `trommel-lab`, then prints.
+//! The commands of `bench`: each measures with `trommel-lab` and prints the results.
 
 pub(crate) mod chucky_codes;
 pub(crate) mod compare;

@@ -1,4 +1,4 @@
-//! `bench open`: measures opening a store, then prints.
+//! `bench open`: measures opening a store, and prints the results.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `bench probe`: measures the filters alone, then prints.
+//! `bench probe`: measures the filters alone, and prints the results.
 
 use std::io::Write;
 

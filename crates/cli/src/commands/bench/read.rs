@@ -1,4 +1,4 @@
-//! `bench read`: measures reads of a tree of known shape for each guard, then prints.
+//! `bench read`: measures reads of a tree of known shape for each guard, and prints the results.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -122,7 +122,7 @@ impl BenchReadArgs {
         PartsPlan { partition_bytes, filter_memory: self.filter_memory }
     }
 
-    /// What is special about keys and questions.
+    /// Returns the special properties of keys and questions.
     pub(crate) fn special(&self) -> ReadWorkload {
         let by = self.deleted_by;
         ReadWorkload {
@@ -134,7 +134,7 @@ impl BenchReadArgs {
     }
 }
 
-/// Reads a number of bytes, or a share like 50%.
+/// Parses a number of bytes, or a share like 50%.
 fn filter_memory(text: &str) -> Result<FilterMemory, String> {
     let Some(number) = text.strip_suffix('%') else {
         return byte_count(text).map(|bytes| FilterMemory::Bytes(bytes as u64));
@@ -144,7 +144,7 @@ fn filter_memory(text: &str) -> Result<FilterMemory, String> {
     share.ok_or_else(|| format!("'{text}' is no share like 50%"))
 }
 
-/// Reads the name of a kind of question.
+/// Parses the name of a kind of question.
 fn kind(name: &str) -> Result<Kind, String> {
     let found = Kind::ALL.into_iter().find(|kind| kind.name() == name);
     let known = Kind::ALL.map(Kind::name).join(", ");
@@ -214,7 +214,7 @@ pub(crate) fn run(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) ->
     Ok(verdict(&reports))
 }
 
-/// "No" if an answer was wrong. Says so, and says if a tree has not the planned shape.
+/// Returns "No" and warns if an answer was wrong. Also warns if a tree has not the planned shape.
 pub(crate) fn verdict(reports: &[ReadReport]) -> Status {
     let mut status = Status::Fine;
     for report in reports {
@@ -289,7 +289,7 @@ fn read_text(report: &ReadReport) -> String {
     format!("{heading}{special}{}{}{batches}{pipelined}", table.render(), scans_text(report))
 }
 
-/// What counting costs, and scans from end to end.
+/// Formats the costs of counts and of full scans.
 fn scans_text(report: &ReadReport) -> String {
     let counted = report.count.as_ref().map_or(String::new(), |count| {
         format!(
@@ -307,7 +307,7 @@ fn scans_text(report: &ReadReport) -> String {
     counted + &scanned + &by_level_text(report)
 }
 
-/// What gets cost by the level of their key, and how the tables share them.
+/// Formats the costs of gets by the level of their key, and the shares of the tables.
 fn by_level_text(report: &ReadReport) -> String {
     if report.by_level.is_empty() {
         return String::new();
@@ -331,7 +331,7 @@ fn by_level_text(report: &ReadReport) -> String {
     format!("{} {of_tables}\n", table.render())
 }
 
-/// What was special about keys and questions.
+/// Formats the special properties of keys and questions.
 fn special_text(report: &ReadReport) -> String {
     let correlated = report.correlated.map(|most| {
         format!("  misses and empty ranges begin at most {most} behind a stored key\n")
@@ -356,7 +356,7 @@ fn special_text(report: &ReadReport) -> String {
     [correlated, deleted, shift].into_iter().flatten().collect()
 }
 
-/// What questions cost in batches, and how much more they cost alone.
+/// Formats the costs of questions in batches, and how much more they cost alone.
 fn batches_text(many: &ManyReport) -> String {
     let kinds = [
         ("point_miss", &many.point_miss),

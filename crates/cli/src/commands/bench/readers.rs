@@ -1,4 +1,4 @@
-//! `bench readers`: measures gets of one reader and of several, then prints.
+//! `bench readers`: measures gets of one reader and of several, and prints the results.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `bench surf-steps`: what makes SuRF's trie fast, step by step.
+//! `bench surf-steps`: measures each optimization of SuRF's trie, and prints the results.
 
 use std::io::Write;
 

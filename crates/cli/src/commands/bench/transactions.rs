@@ -1,8 +1,9 @@
-//! `bench transactions`: transactions over this store and others, then a table for each workload.
+//! `bench transactions`: measures transactions over this store and others, and prints a table for
+//! each workload.
 //! ```text
 //! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```
-//! Invariant: both programs measure by the same code, with the same transactions.
+//! Invariant: both programs measure with the same code and the same transactions.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -30,9 +31,9 @@ pub(crate) const EXAMPLES: &str = "Examples: all workloads; with one client and 
     What the store then holds is checked; status 1 if it is not what the commits say.\n\
     Other stores are in the program trommel-peers: `cargo build --release --manifest-path crates/peers/Cargo.toml`.";
 
-/// How many operations, unless something else is said.
+/// The default number of operations.
 const OPERATIONS: u64 = 100_000;
-/// Into how many rounds a workload is cut, where several stores take turns.
+/// The default number of rounds of a workload if several stores take turns.
 const ROUNDS: usize = 7;
 
 #[derive(Debug, Args)]
@@ -115,7 +116,7 @@ fn plan(arguments: &BenchTransactionsArgs, folder: PathBuf) -> TransactionsPlan 
     }
 }
 
-/// "No" if a store does not hold what its commits say. Says what.
+/// Returns "No" and warns if the contents of a store contradict its commits.
 fn verdict(reports: &[TransactionsReport]) -> Status {
     let mut status = Status::Fine;
     for report in reports {
@@ -132,7 +133,7 @@ fn name(report: &TransactionsReport) -> String {
     format!("{}, {}", report.engine, report.guard)
 }
 
-/// The stores' settings, then for each workload and number of clients a table.
+/// Formats the stores' settings, then a table for each workload and number of clients.
 fn text(plan: &TransactionsPlan, reports: &[TransactionsReport]) -> String {
     let stores = plan.stores.contenders.len();
     let settings = |report: &TransactionsReport| format!("{}: {}\n", name(report), report.settings);
@@ -176,7 +177,7 @@ fn cell_text(reports: &[TransactionsReport]) -> String {
     text
 }
 
-/// Probes, blocks and reads of the disk are those of a commit.
+/// Formats a store's row; probes, blocks and disk reads are per commit.
 fn store_row(report: &TransactionsReport, first: &TransactionsReport) -> Vec<String> {
     let told = |number: Option<f64>| number.map_or("-".into(), |number| format!("{number:.3}"));
     vec![

@@ -1,8 +1,8 @@
-//! `bench values`: large values, written, overwritten and read: a table for each length.
+//! `bench values`: large values, written, overwritten and read, in a table for each length.
 //! ```text
 //! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```
-//! Invariant: both programs measure by the same code, with the same entries.
+//! Invariant: both programs measure with the same code and the same entries.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) const EXAMPLES: &str = "Examples: three lengths; beside others; as ea
     and of all, a quarter as many, once the system has forgotten the files. Writes and space are those after overwriting.\n\
     Other stores are in the program trommel-peers: `cargo build --release --manifest-path crates/peers/Cargo.toml`.";
 
-/// From where on values are apart.
+/// The size from which values are stored apart.
 #[derive(Clone, Copy, Debug)]
 struct ApartFrom(Option<usize>);
 
@@ -107,7 +107,7 @@ fn plan(arguments: &BenchValuesArgs, folder: PathBuf) -> ValuesPlan {
     }
 }
 
-/// "No" if a value is not what was put last. Says where.
+/// Returns "No" and warns if a value is not the one put last.
 fn verdict(reports: &[ValuesReport]) -> Status {
     let wrong = reports.iter().filter(|report| report.wrong > 0);
     let told = wrong.map(|report| {
@@ -117,7 +117,7 @@ fn verdict(reports: &[ValuesReport]) -> Status {
     if told.count() == 0 { Status::Fine } else { Status::No }
 }
 
-/// The stores' settings, then a table for each length of values and way to pack.
+/// Formats the stores' settings, then a table for each length and packing of values.
 fn text(stores: usize, reports: &[ValuesReport]) -> String {
     let settings = reports.iter().map(|report| (name(report), &*report.settings));
     let mut text = settings_lines(stores, &settings.collect::<Vec<_>>());
@@ -131,7 +131,8 @@ fn name(report: &ValuesReport) -> String {
     format!("{}, {}", report.engine, report.guard)
 }
 
-/// A row for each step, a column for each store, whose ratios are to the first one.
+/// Formats a table with a row for each step and a column for each store, with ratios to the first
+/// store.
 fn cell_text(reports: &[ValuesReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let halves = if first.compressible { ", which compress to half" } else { "" };

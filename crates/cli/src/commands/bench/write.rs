@@ -1,4 +1,4 @@
-//! `bench write`: measures writing, then prints.
+//! `bench write`: measures writing, and prints the results.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ use crate::process::message::warning;
 use crate::process::temporary::TemporaryFolder;
 use crate::watch::watcher::Listener;
 
-/// Time between two syncs with `--sync interval`.
+/// The time between two syncs with `--sync interval`.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Keys that are followed in a recording, if none is named.
+/// How many keys a recording follows if none are named.
 const FOLLOWED: u64 = 12;
 
 #[derive(Debug, Args)]

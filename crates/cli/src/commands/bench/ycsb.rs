@@ -1,8 +1,8 @@
-//! `bench ycsb`: YCSB's core workloads over this store and others, then a table for each workload.
+//! `bench ycsb`: YCSB's core workloads over this store and others, in a table for each workload.
 //! ```text
 //! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```
-//! Invariant: both programs measure by the same code, with the same operations.
+//! Invariant: both programs measure with the same code and the same operations.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,9 +34,9 @@ pub(crate) const EXAMPLES: &str = "Examples: all workloads; two guards under upd
     which they are named.\n\
     Other stores are in the program trommel-peers: `cargo build --release --manifest-path crates/peers/Cargo.toml`.";
 
-/// How many operations, unless something else is said.
+/// The default number of operations.
 const OPERATIONS: u64 = 200_000;
-/// Into how many rounds a workload is cut, where several stores take turns.
+/// The default number of rounds of a workload if several stores take turns.
 const ROUNDS: usize = 7;
 
 #[derive(Debug, Args)]
@@ -156,7 +156,7 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
     }
 }
 
-/// "No" if an answer was wrong. Says so.
+/// Returns "No" and warns if an answer was wrong.
 fn verdict(reports: &[YcsbReport]) -> Status {
     let wrong = reports.iter().filter(|report| report.wrong_answers > 0);
     let told = wrong.map(|report| {
@@ -170,7 +170,7 @@ fn name(report: &YcsbReport) -> String {
     format!("{}, {}", report.engine, report.guard)
 }
 
-/// The stores and how they were filled, then for each workload a table.
+/// Formats the stores and how they were filled, then a table for each workload.
 fn text(plan: &YcsbPlan, reports: &[YcsbReport]) -> String {
     let stores = reports.iter().take(plan.stores.contenders.len());
     let mut text: String = stores.map(store_text).collect();
@@ -236,7 +236,7 @@ fn times_row(store: String, kind: &str, times: &LatencyReport) -> Vec<String> {
     cells.into_iter().chain(ranks.map(|rank| nanoseconds(rank as f64))).collect()
 }
 
-/// Blocks, reads of the disk and probes are those of an operation that reads.
+/// Formats a store's row; blocks, disk reads and probes are per operation that reads.
 fn store_row(report: &YcsbReport) -> Vec<String> {
     let told = |number: Option<f64>, digits: usize| {
         number.map_or("-".to_string(), |number| format!("{number:.digits$}"))

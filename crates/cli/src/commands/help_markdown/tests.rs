@@ -1,4 +1,4 @@
-//! What stands in the text, for a small program and for this one.
+//! Tests of the text, for a small program and for this one.
 
 use clap::{Args, CommandFactory, Parser};
 
@@ -76,7 +76,7 @@ fn every_command_and_option_of_this_program_is_there() {
     }
 }
 
-/// Words of a line as a shell cuts them, for lines without pipes and variables.
+/// Splits a line into words like a shell, for lines without pipes and variables.
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(|word| word.trim_matches('\'').to_string()).collect()
 }

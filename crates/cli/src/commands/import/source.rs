@@ -1,10 +1,10 @@
-//! Where imported entries come from.
+//! The sources of imported entries.
 //! ```text
 //! a folder with MANIFEST    a Trommel store: opened to be read
 //! a folder with CURRENT     RocksDB or LevelDB: trommel-peers reads it, and writes a native stream
 //! anything else             a stream
 //! ```
-//! Invariant: the source is not changed, but for the lock of a Trommel store.
+//! Invariant: the source is not changed, except for the lock of a Trommel store.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -22,7 +22,7 @@ use crate::process::peer_program::{PeerProgram, PeerStream};
 
 pub(crate) enum Source {
     Stream(StreamReader<Box<dyn BufRead>>, ProgressBar),
-    /// The end of the program tells whether it has read everything.
+    /// Only the end of the program shows whether it has read everything.
     Peer(StreamReader<BufReader<Box<dyn Read>>>, PeerStream, ProgressBar),
     Store(Keyspace),
 }
@@ -41,8 +41,8 @@ impl Source {
         }
     }
 
-    /// Gives every entry. Returns what was read, and whether counts and a checksum of the source
-    /// said the same.
+    /// Passes every entry to `take`. Returns what was read, and whether counts and a checksum of
+    /// the source confirmed it.
     pub(crate) fn for_each(
         &mut self,
         take: &mut dyn FnMut(&StreamEntry) -> Result<bool, Failure>,
@@ -51,7 +51,7 @@ impl Source {
             Source::Stream(reader, bar) => read_all(reader, bar, take),
             Source::Peer(reader, program, bar) => {
                 let read = read_all(reader, bar, take);
-                // If the program failed, a stream that is cut short is not the news.
+                // If the program failed, that is the error to report, not the truncated stream.
                 let ended = match &read {
                     Ok(_) => program.end(),
                     Err(Stop::Store(_)) => Ok(()),
@@ -83,7 +83,7 @@ fn scan_all(
     take: &mut dyn FnMut(&StreamEntry) -> Result<bool, Failure>,
 ) -> Result<(StreamEnd, bool), Stop> {
     let bar = count_bar("importing", db.estimate_count(..).map_err(of_source)?);
-    // It counts what is read.
+    // Counts the entries as they are read.
     let mut tally =
         StreamWriter::new(std::io::sink(), StreamForm::Native).map_err(Failure::from)?;
     for entry in db.iter() {
@@ -97,12 +97,12 @@ fn scan_all(
     Ok((tally.finish().map_err(Failure::from)?.0, true))
 }
 
-/// An error of the store that is read: hints are about the one that is written.
+/// Converts an error of the source store, since hints are about the store that is written.
 fn of_source(error: trommel::Error) -> Stop {
     Stop::Source(error.to_string())
 }
 
-/// The program has told its reason on standard error.
+/// Converts a failure of the program, which has printed its reason on standard error.
 fn of_program(failure: Failure) -> Stop {
     match failure {
         Failure::Data(message) | Failure::Usage(message) => Stop::Source(message),
@@ -110,7 +110,7 @@ fn of_program(failure: Failure) -> Stop {
     }
 }
 
-/// How messages call the source.
+/// Returns the name of the source in messages.
 pub(crate) fn shown(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }

@@ -1,4 +1,4 @@
-//! `lab bound`: what is possible for a set of keys, as a table.
+//! `lab bound`: computes what is possible for a set of keys, as a table.
 //! ```text
 //!  s  bits per key  points in vain  prefixes in vain
 //!  0          2.41        44.06 %           47.35 %

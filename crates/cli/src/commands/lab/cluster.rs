@@ -1,9 +1,9 @@
-//! `lab cluster`: what instances need that hold a state together, each a share of it.
+//! `lab cluster`: computes the needs of instances that share a state.
 //! ```text
 //! state    instances   of each: keys  disk  filter  runs   restart   takeover   changelog
 //! ```
-//! Invariant: what a task holds is one tree of `lab scale`; the rest is arithmetic, and
-//! docs/scale.md has its formulas.
+//! Invariant: the tree of a task comes from `lab scale`; everything else is arithmetic with the
+//! formulas of docs/scale.md.
 
 use std::io::Write;
 
@@ -20,10 +20,10 @@ pub(crate) const EXAMPLES: &str = "Examples: from three to a thousand instances;
     trommel lab cluster --state 1TB,100TB --instances 3,30,1000\n  \
     trommel lab cluster --state 10TB --instances 30 --standbys 1 --writes 2e6";
 
-/// Bytes of a changelog's record beside its key and value, in batches of many.
+/// Bytes of a changelog record beside its key and value, in batches of many records.
 const RECORD_BYTES: f64 = 12.0;
 
-/// How often each key is written until merges cost what they go on to cost.
+/// How often each key is written until the cost of merges is steady.
 const STEADY_TURNOVER: u64 = 3;
 const TERABYTE: f64 = 1e12;
 
@@ -57,7 +57,7 @@ pub(crate) struct ClusterArgs {
     tree: TreeArgs,
 }
 
-/// What instances need for a state.
+/// The needs of the instances that share one state.
 #[derive(Serialize)]
 struct Row {
     state_bytes: u64,
@@ -67,9 +67,10 @@ struct Row {
     filter_bytes_each: u64,
     runs_of_a_task: f64,
     needless_reads_per_miss: f64,
-    /// From a kill to answers, of an instance whose folder is there.
+    /// Seconds from a kill to the first answers, for an instance whose folder still exists.
     restart_seconds: f64,
-    /// Until the others have restored what one had, whose folder is gone: with a standby nothing.
+    /// Seconds until the other instances have restored the state of one whose folder is lost; 0
+    /// with a standby.
     takeover_seconds: f64,
     disk_written_each_per_second: f64,
     changelog_bytes_per_second: f64,
@@ -102,7 +103,7 @@ impl ClusterArgs {
         let tree = self.tree.simulated(keys_of_task, STEADY_TURNOVER, self.entry_bytes)?;
         let writes_each = self.writes as f64 * copies as f64 / instances as f64;
         let record_bytes = self.entry_bytes as f64 + RECORD_BYTES;
-        // Each of the others restores a part of what one had, at the same time.
+        // The other instances restore equal parts of the lost state at the same time.
         let lost_each = keys_each as f64 / (instances - 1).max(1) as f64;
         let takeover_seconds =
             if self.standbys > 0 { 0.0 } else { lost_each / self.restored as f64 };
@@ -116,7 +117,7 @@ impl ClusterArgs {
             needless_reads_per_miss: needless_reads(self.tree.bits_per_key),
             restart_seconds: opening_seconds(keys_each),
             takeover_seconds,
-            // The log has each write once more.
+            // Each write goes to the log once more.
             disk_written_each_per_second: writes_each
                 * self.entry_bytes as f64
                 * (1.0 + tree.write_amplification()),
@@ -201,7 +202,7 @@ mod tests {
         let many = row("--state 1TB --instances 100").expect("can be");
         assert_eq!((few.keys_each, many.keys_each), (1_000_000_000, 100_000_000));
         assert!((9.9..10.1).contains(&(few.restart_seconds / many.restart_seconds)));
-        // 1e9 keys of 12 bits, and what nine others restore of them at 200,000 a second.
+        // 1e9 keys of 12 bits; nine other instances restore them at 200,000 keys a second each.
         assert_eq!(few.filter_bytes_each, 1_500_000_000);
         assert!((550.0..560.0).contains(&few.takeover_seconds), "{}", few.takeover_seconds);
         assert_eq!(few.changelog_bytes, many.changelog_bytes);
@@ -213,7 +214,7 @@ mod tests {
         assert_eq!((row.keys_each, row.takeover_seconds), (2_000_000_000, 0.0));
         assert!(self::row("--state 1TB --instances 1 --standbys 1").is_err());
         assert!(self::row("--state 1TB --instances 3 --entry-bytes 0").is_err());
-        // What no number can hold is told, and panics nowhere.
+        // Numbers that overflow are an error and never a panic.
         let huge = "--state 18000PB --instances 1000000 --standbys 999999 --writes 18000PB";
         assert!(self::row(huge).is_err());
         assert!(self::row(&format!("{huge} --tasks 1000000 --entry-bytes 64MiB")).is_ok());

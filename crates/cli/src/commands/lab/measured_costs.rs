@@ -1,16 +1,17 @@
-//! Costs that were measured on machines at hand, from which `lab scale` and `lab cluster` go on.
-//! Invariant: docs/scale.md names the command by which each was measured.
+//! Costs that were measured on available machines; `lab scale` and `lab cluster` extrapolate from
+//! them.
+//! Invariant: docs/scale.md names the command by which each cost was measured.
 
-/// Of keys spread evenly with one bit per key, were the law to hold so far down: each bit more
-/// halves it. Twelve bits: 0.31 in a hundred, sixteen: 0.02.
+/// The rate that the law of evenly spread keys gives for zero bits: each further bit halves it.
+/// Twelve bits give 0.31 in a hundred, sixteen give 0.02.
 const NEEDLESS_AT_NO_BITS: f64 = 12.7;
-/// With the image of the filter: it is read, and checked.
+/// With the image of the filter, which is read and checked.
 const OPEN_NS_PER_KEY: f64 = 3.8;
-/// Without it: each key is read.
+/// Without the image: each key is read.
 const OPEN_NS_PER_KEY_WITHOUT_IMAGE: f64 = 163.0;
 
-/// Runs that a get reads in vain, or a short range, where nothing is: of a full tree of keys that
-/// are spread evenly.
+/// Returns how many runs a get or a short range searches in vain when nothing is there. The tree is
+/// full, and its keys are spread evenly.
 pub(super) fn needless_reads(bits_per_key: f64) -> f64 {
     (NEEDLESS_AT_NO_BITS * (-bits_per_key).exp2()).min(1.0)
 }

@@ -1,4 +1,4 @@
-//! `lab scale`: the trees of loads that no machine at hand can hold, simulated.
+//! `lab scale`: simulates the trees of loads that no available machine can hold.
 //! ```text
 //!           keys       data  levels  runs  most  written    filter  needless  opens in
 //! 10,000,000,000  372.5 GiB       5  14.3    29     7.5x  14.0 GiB    0.0031      38 s
@@ -23,9 +23,9 @@ pub(crate) const EXAMPLES: &str = "Examples: a thousand million keys and more; e
     trommel lab scale --keys 1e9,1e10,1e11\n  \
     trommel lab scale --keys 1e9 --turnover 10 --policy leveling";
 
-/// What an entry takes in a memtable beside its key and value, about.
+/// Approximate bytes of a memtable's entry beside its key and value.
 const MEMTABLE_ENTRY_BYTES: f64 = 47.0;
-/// More flushes than that take too long.
+/// The most flushes that can be simulated in reasonable time.
 const FLUSHES_MAX: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
@@ -77,10 +77,10 @@ struct Row {
 }
 
 impl TreeArgs {
-    /// The tree of so many keys, each written so often.
+    /// Simulates the tree of `keys` keys, each written `turnover` times.
     ///
     /// # Errors
-    /// It has so many flushes that nobody waits for it.
+    /// There are too many flushes to simulate.
     pub(super) fn simulated(
         &self,
         keys: u64,
@@ -107,7 +107,7 @@ impl TreeArgs {
         Ok(simulate_tree(&options.policy(self.policy.policy()), &load))
     }
 
-    /// What the filter of so many keys takes.
+    /// Returns the bytes of the filter of this many keys.
     pub(super) fn filter_bytes(&self, keys: u64) -> u64 {
         (keys as f64 * self.bits_per_key / 8.0) as u64
     }
@@ -150,7 +150,7 @@ impl ScaleArgs {
     }
 }
 
-/// Seconds in the unit that fits.
+/// Formats seconds in a fitting unit.
 pub(super) fn time(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 1.0 => format!("{:.0} ms", 1e3 * seconds),

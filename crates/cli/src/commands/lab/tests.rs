@@ -1,4 +1,4 @@
-//! The plans that ship, read as the program reads them.
+//! Tests that the shipped plans load.
 
 use std::path::Path;
 

@@ -1,16 +1,16 @@
-//! The page's style, as far as no browser is needed.
+//! Tests of the page's style that need no browser.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// The style sheet of the page itself.
+/// Returns the style sheet of the page.
 fn style() -> &'static str {
     let behind = PAGE.split_once("<style>").expect("a style sheet").1;
     behind.split_once("</style>").expect("its end").0
 }
 
-/// The variables that a property of the style sheet is set to.
+/// Returns the variables that the style sheet uses for a property.
 fn used(property: &str) -> BTreeSet<&'static str> {
     let ends = style().split(&[';', '{', '}'][..]).map(str::trim);
     let values = ends.filter_map(|rule| rule.split_once(':')).filter(|(name, _)| *name == property);
@@ -30,7 +30,7 @@ fn the_page_has_the_colours_whose_contrasts_are_measured() {
     let all = palette::all().map(|colour| colour.name).collect::<BTreeSet<_>>();
     let variables = style().split("var(--").skip(1).filter_map(|rest| rest.split(')').next());
     variables.for_each(|name| assert!(all.contains(name), "{name}"));
-    // A colour that is written as a number would have one mode alone.
+    // A literal colour would have only one mode.
     let written = style().split('#').skip(1).filter(|rest| {
         let digits = rest.chars().take_while(char::is_ascii_hexdigit).count();
         digits >= 3 && rest[digits..].starts_with([';', ' ', ')'])

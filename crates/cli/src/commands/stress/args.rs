@@ -1,5 +1,4 @@
-//! The arguments of `stress`: simulated histories, processes that are killed, or threads on the
-//! real disk.
+//! The arguments of `stress`: simulated histories, killed processes, or threads on the real disk.
 
 use std::path::PathBuf;
 
@@ -65,14 +64,14 @@ pub(crate) struct StressArgs {
     pub(crate) lie: Option<Lie>,
 }
 
-/// Reads a time in minutes.
+/// Parses a time in minutes.
 fn minutes(text: &str) -> Result<f64, String> {
     let minutes = text.parse().unwrap_or(f64::NAN);
     let sensible = (0.0..=1e6).contains(&minutes);
     sensible.then_some(minutes).ok_or_else(|| "a number of minutes like 0.5 or 30".into())
 }
 
-/// Reads the name of a lie.
+/// Parses the name of a lie.
 pub(crate) fn lie(name: &str) -> Result<Lie, String> {
     Lie::named(name).ok_or_else(|| "there are: early-ack, split-batch, lost-write".into())
 }

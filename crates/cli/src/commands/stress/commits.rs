@@ -1,9 +1,10 @@
-//! `stress --transactions --threads --disk`: transactions of threads, run again one by one.
+//! `stress --transactions --threads --disk`: runs transactions in threads, and replays them one by
+//! one.
 //! ```text
 //! 60 s, 4 threads: 300,000 commits, ...: as if one had come after the other
 //! or: seed 17: what is wrong, the options, the folder
 //! ```
-//! Invariant: exit status 1 if something was wrong; then the folder stays.
+//! Invariant: after a failure the exit status is 1, and the folder stays.
 
 use std::io::Write;
 

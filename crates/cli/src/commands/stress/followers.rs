@@ -1,9 +1,9 @@
-//! `stress --kills --followers`: kills a process that writes, beside others that read along.
+//! `stress --kills --followers`: kills a writer process while other processes follow the store.
 //! ```text
 //! 100 writers killed beside 3 followers: 1,234,567 answers at 8,765 numbers ...
 //! or: what is wrong, and where the store is
 //! ```
-//! Invariant: exit status 1 if something was wrong; then the folder stays.
+//! Invariant: after a failure the exit status is 1, and the folder stays.
 
 use std::io::Write;
 use std::path::Path;

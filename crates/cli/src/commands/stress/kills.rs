@@ -1,9 +1,9 @@
-//! `stress --kills`: kills processes of this program, and checks what they left.
+//! `stress --kills`: kills processes of this program, and checks the files that they left.
 //! ```text
 //! 100 processes killed: open 21, write 64, flush 17, ...
 //! or: kill 17: what is wrong, and where the store is
 //! ```
-//! Invariant: exit status 1 if something was wrong; then the folder stays.
+//! Invariant: after a failure the exit status is 1, and the folder stays.
 
 use std::io::Write;
 use std::path::Path;

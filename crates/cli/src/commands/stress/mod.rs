@@ -1,9 +1,9 @@
-//! `stress`: runs simulated histories, and prints the one that fails, shortened.
+//! `stress`: runs simulated histories, and prints a failing one in shortened form.
 //! ```text
 //! 500 histories of 6,000 operations: no wrong answer      or: seed 17, step 4123: what differs
 //!                                                             setup, 5 steps, the command again
 //! ```
-//! Invariant: exit status 1 if a history failed.
+//! Invariant: the exit status is 1 if a history failed.
 
 pub(crate) mod args;
 mod commits;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Ou
         return threads::run(arguments, threads, json, out);
     }
     let time = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
-    // With a time and no number, as many as there is time for.
+    // With a time but no number, there is no limit to the number of seeds.
     let seeds = arguments.seeds.or(if time.is_none() { Some(1) } else { None });
     let kind = if arguments.transactions { HistoryKind::Transactions } else { HistoryKind::Tree };
     let plan = StressPlan { seed: arguments.seed, seeds, steps: arguments.steps, time, kind };
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Ou
     tell(&report, text, report.failure.is_some(), (json, out))
 }
 
-/// Prints a report. Exit status 1: it is one of a failure.
+/// Prints a report. Exit status 1: the report is of a failure.
 fn tell<R: Serialize>(
     report: &R,
     text: impl FnOnce(&R) -> String,
@@ -61,7 +61,7 @@ fn tell<R: Serialize>(
     Ok(if failed { Status::No } else { Status::Fine })
 }
 
-/// Where a store on the real disk is.
+/// The folder of a store on the real disk.
 struct Place {
     folder: PathBuf,
     temporary: Option<TemporaryFolder>,
@@ -75,7 +75,7 @@ impl Place {
         Ok(Place { folder, temporary })
     }
 
-    /// A temporary folder is removed, unless it is evidence of a failure.
+    /// Removes a temporary folder, unless it is evidence of a failure.
     fn end(self, failed: bool) {
         if let Some(temporary) = self.temporary.filter(|_| failed) {
             temporary.keep();
@@ -83,7 +83,7 @@ impl Place {
     }
 }
 
-/// What was beside the stores. Histories of transactions have nothing of it.
+/// Formats the followers and backups. Histories of transactions have none.
 fn beside(report: &StressReport) -> String {
     if report.followers + report.backups == 0 {
         return String::new();

@@ -1,9 +1,10 @@
-//! `stress --threads --disk`: threads write and read a store on the real disk, beside a model.
+//! `stress --threads --disk`: threads write and read a store on the real disk, checked against a
+//! model.
 //! ```text
 //! 60 s, 4 threads: 12 histories, ...: no wrong answer
 //! or: seed 17: what is wrong, the threads, the folder
 //! ```
-//! Invariant: exit status 1 if something was wrong; then the folder stays.
+//! Invariant: after a failure the exit status is 1, and the folder stays.
 
 use std::io::Write;
 use std::time::Duration;
@@ -30,7 +31,7 @@ pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn
     tell(&report, text, failed, (json, out))
 }
 
-/// How long it is to take.
+/// Returns how long the run takes.
 pub(super) fn time(arguments: &StressArgs) -> Duration {
     let minutes = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     arguments.seconds.map(Duration::from_secs).or(minutes).unwrap_or(USUAL_TIME)

@@ -1,4 +1,4 @@
-//! Pictures of trees, compared line by line with what a terminal of that size would show.
+//! Tests that compare pictures of trees line by line with a terminal of that size.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -12,7 +12,7 @@ fn run(level: usize, span: (u64, u64), entries: u64, merging: bool) -> RunSnapsh
     RunSnapshot { level, span, tables, entries, bytes, is_merging: Some(merging) }
 }
 
-/// A tree of T = 4 after eleven flushes, two runs of which merge.
+/// Returns a tree of T = 4 after eleven flushes, with two runs being merged.
 fn living() -> TreeSnapshot {
     TreeSnapshot {
         store: "data/words".into(),
@@ -47,7 +47,7 @@ fn living() -> TreeSnapshot {
     }
 }
 
-/// The same store half a second earlier.
+/// Returns the same store half a second earlier.
 fn earlier() -> TreeSnapshot {
     let mut snapshot = living();
     let owner = snapshot.owner.as_mut().expect("has an owner");
@@ -102,7 +102,7 @@ fn a_first_look_knows_no_rates() {
     let first = lines(&drawn(None, &living(), 76, 13));
     assert_eq!(first[1], "writes    11,500; stalls 3 (0.25 s)");
     assert_eq!(first[3], "reads     900 probes");
-    // Nor does one after another store's.
+    // Nor does the first look after a look at another store.
     let other = TreeSnapshot { store: "data/others".into(), ..earlier() };
     assert_eq!(lines(&drawn(Some(&other), &living(), 76, 13)), first);
 }
@@ -119,7 +119,7 @@ fn a_narrow_terminal_keeps_spans_and_sizes() {
         "  [0, 8)    █████████  500.0 KiB",
     ];
     assert_eq!(narrow[6..], expected);
-    // Where there is no room for a bar, either.
+    // The same if there is no room for a bar.
     let least = lines(&drawn(None, &living(), 20, 12));
     assert_eq!(least[7], "  [10, 11)   62.5 Ki");
 }

@@ -1,4 +1,4 @@
-//! Tests of `bench fpr`: what it counts, of which trees, and what it refuses.
+//! Tests of `bench fpr`: its counts, its trees, and the plans that it refuses.
 
 use super::*;
 use crate::progress::Silent;
@@ -51,8 +51,8 @@ fn every_filter_is_measured_and_loses_nothing() {
         for rate in &filter.rates {
             let (share, [low, high]) =
                 (rate.false_positive_rate.expect("asked"), rate.interval_95.expect("asked"));
-            // At z = 1 a filter may take a tenth more bits, and half of all keys are entries: cells
-            // suffer most.
+            // At z = 1 a filter may take a tenth more bits, and half of all keys are overlay
+            // entries. Cells suffer most.
             let most = match (filter.bits_per_key > 12.0, filter.fill, filter.fingerprints) {
                 (true, ..) => 0.02,
                 (false, 9, _) => 0.12,
@@ -135,7 +135,7 @@ fn a_filter_that_lacks_keys_is_found_out() {
     let all = 3 * HITS as u64;
     assert_eq!(whole.lost(&whole.build(), &misses, 1), (all, 0));
     assert_eq!(whole.lost(&Part::empty(&options), &misses, 1), (all, all));
-    // The same keys, dealt to other flushes: they are there, but many in the wrong run.
+    // The same keys dealt to other flushes: all are there, but many in another run.
     let tree = FilledTree::deal(5000, filling(&policy, 3, 9, 0), 2);
     let other = TestedFilter { tree: &tree, ..whole };
     let (_, lost) = other.lost(&whole.build(), &misses, 1);
@@ -207,15 +207,14 @@ fn every_filling_is_within_the_knob_and_a_tenth() {
     assert_eq!(report.filters.len(), 3 * 3 * 9);
     for filter in &report.filters {
         assert_eq!(filter.false_negatives, 0, "{filter:?}");
-        // Few keys already need a directory, a root and their tables.
+        // With so few keys, the directory, root and tables make a difference.
         let fixed = 8.0 * 2048.0 / 40_000.0;
         let times = (filter.guard_bits_per_key - fixed) / filter.bits_per_key;
         assert!(times <= 1.1, "{times} times the knob: {filter:?}");
     }
 }
 
-// The promise of 12 bits, just before a merge into a full last level: 0.8 %, where 0.45 % are
-// usual.
+// The promise of 12 bits just before a merge into a full last level is 0.8 %; 0.45 % are usual.
 #[test]
 fn smooth_keys_are_told_apart_as_promised_and_within_two_percent_of_the_knob() {
     for dist in [Dist::Uniform, Dist::Normal, Dist::Lognormal] {
@@ -240,9 +239,10 @@ fn smooth_keys_are_told_apart_as_promised_and_within_two_percent_of_the_knob() {
     }
 }
 
-/// What a full tree errs at most, at 8, 12 and 16 bits, in points and short ranges, of numbers
-/// without steps to 2^20. Smooth keys: what was promised; others: a quarter more than was measured.
-/// Sets that are fetched are generated here.
+/// Checks the highest rates of a full tree at 8, 12 and 16 bits, for points and short ranges.
+/// Ranges over evenly spread numbers have up to 2^20 numbers. Smooth keys keep the promised rate;
+/// the bounds of others are a quarter above what was measured. Stand-ins replace sets that need a
+/// download.
 #[test]
 fn no_set_of_keys_is_told_apart_worse_than_it_was() {
     let smooth = [0.06, 0.0045, 0.0003];
@@ -277,8 +277,8 @@ fn no_set_of_keys_is_told_apart_worse_than_it_was() {
     }
 }
 
-// Small groups of long keys, and keys in crowds, took up to a third more, and text up to seven
-// percent where all is full.
+// Small groups of long keys and clustered keys once took up to a third more bits. Text took up to
+// seven percent more in the fullest tree.
 #[test]
 fn no_filling_of_text_or_crowds_exceeds_the_knob_by_a_tenth_and_the_full_one_meets_it() {
     for dist in [Dist::Urls, Dist::Emails, Dist::NaturalEarth, Dist::Clustered] {
@@ -398,7 +398,7 @@ fn plans_without_sense_are_errors() {
     assert!(message.contains("auto, spline, gap, cell"), "{message}");
 }
 
-/// What is generated for each law and for each real set.
+/// Every generated distribution, and the generated stand-in of every real set.
 const ALL_SETS: [&str; 25] = [
     "uniform",
     "normal",
@@ -427,8 +427,8 @@ const ALL_SETS: [&str; 25] = [
     "packages-stand-in",
 ];
 
-/// Told what it is asked for, `auto` is nowhere much worse than the best kind that takes no more
-/// than its bits, unless not even that kind saves most searches.
+/// Asserts that `auto`, if it knows what is asked, is nowhere much worse than the best kind that
+/// takes no more bits. Where no kind saves most searches, anything passes.
 fn assert_auto_is_best(ask: Ask, points_expected: f64) {
     const QUERIES: usize = 4000;
     const SEARCHES_MAX: f64 = 0.5;

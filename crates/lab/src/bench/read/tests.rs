@@ -1,4 +1,4 @@
-//! Tests of `bench read`: right answers, the planned trees, the fields of reports.
+//! Tests of `bench read`: right answers, the planned trees, and the fields of reports.
 
 use trommel::options::FilterTuning;
 use trommel_guards::ElasticOptions;
@@ -84,8 +84,8 @@ fn every_guard_answers_rightly_over_the_planned_tree() {
     assert_places(of(GuardKind::Open), grf);
 }
 
-/// Chucky, Figure 11: the nearer to the newest run a key is, the fewer runs are searched before it.
-/// ElasticBF, Figure 2: and the older a table is, the fewer gets come to it.
+/// Chucky, Figure 11: fewer runs are searched before the key's run if the key is newer. ElasticBF,
+/// Figure 2: fewer gets reach a table if the table is older.
 fn assert_places(open: &ReadReport, grf: &ReadReport) {
     let places = |report: &ReadReport| -> Vec<String> {
         report.by_level.iter().map(|cost| cost.place.clone()).collect()
@@ -344,7 +344,7 @@ fn keys_of_text_are_answered_rightly_by_every_guard() {
     }
 }
 
-/// A report of each of a few guards, of small stores with that workload.
+/// Returns the reports of a few guards, each for a small store with this workload.
 fn reports(workload: ReadWorkload) -> Vec<ReadReport> {
     let folder = tempfile::tempdir().expect("a folder");
     let names = ["none", "blocked-bloom", "grf", "chucky", "remix", "surf-real"];
@@ -381,7 +381,7 @@ fn a_shift_is_told_by_rates_before_and_after() {
         let is_open = report.guard == "none";
         assert_eq!(shift.guard_ns_per_insert == 0.0, is_open, "{}", report.guard);
         if is_open {
-            // One run before, seven after: it is not said which of them to leave out.
+            // One run before, seven after: every get searches them all without a filter.
             assert!((0.9..=1.0).contains(&shift.before.point_miss), "{:?}", shift.before);
             assert!(shift.after.point_miss > 6.0, "{:?}", shift.after);
         }

@@ -2,8 +2,8 @@
 //! ```text
 //! round 1   grf  bloom  none      round 2   bloom  none  grf   ...      the medians count
 //! ```
-//! The folder of a turn is removed after it, but for those that are to stay. Invariant: the report
-//! of a guard is that of its round of median speed, but for what says that it is of all rounds.
+//! The store of a turn is removed after it, unless the last round's stores are kept. Invariant: a
+//! guard's report is that of its round of median speed, except for fields that cover all rounds.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::error::{LabError, Result};
 use crate::median::median;
 use crate::progress::Progress;
 
-/// Measures each plan once a round. `keeps`: the stores of the last round stay in their folders.
-/// Requires: plans with folders of their own.
+/// Runs each plan once per round. `keeps`: the stores of the last round stay in their folders.
+/// Requires: each plan has its own folder.
 pub fn bench_writes(
     plans: &[WritePlan],
     rounds: usize,
@@ -46,7 +46,7 @@ fn remove(folder: &Path) -> Result<()> {
     std::fs::remove_dir_all(folder).map_err(refused)
 }
 
-/// One report of all rounds. Requires: a round.
+/// Combines the reports of all rounds. Requires: at least one.
 fn of_rounds(reports: Vec<WriteReport>) -> WriteReport {
     let of = |what: fn(&WriteReport) -> f64| reports.iter().map(what).collect::<Vec<f64>>();
     let guard_ns_per_key_rounds = of(|report| report.guard_ns_per_key);

@@ -1,4 +1,4 @@
-//! Tests of the measurement, at small scale.
+//! Tests of `bench values`, at small scale.
 
 use super::*;
 use crate::compare::Trommel;
@@ -48,7 +48,7 @@ fn every_step_is_measured_and_every_answer_right() {
         assert!(rates.clone().all(|(each, bytes)| each > 0.0 && bytes > each));
         assert!(report.steps.iter().all(|step| step.seconds.len() == 2));
         assert_eq!(report.steps[2].operations, keys * 5 / 2);
-        // All live values are there, and not much more than the garbage that is allowed.
+        // The space is that of all live values, and little more than the allowed garbage.
         let space = report.space_per_byte;
         assert!((1.0..4.0).contains(&space), "{value_bytes} bytes: {space}");
         if cfg!(target_os = "linux") {

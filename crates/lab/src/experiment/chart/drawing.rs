@@ -1,13 +1,13 @@
-//! SVG, as it is written.
+//! Writes SVG.
 //!
-//! Invariant: colours are classes of the style sheet, so that a picture has both modes.
+//! Invariant: colours are classes of the style sheet, so a picture works in both modes.
 
 use std::fmt::Write as _;
 
-/// A place in a picture: from the left, from the top.
+/// A position in a picture: from the left, from the top.
 pub(crate) type Spot = (f64, f64);
 
-/// Where a panel's points are.
+/// The area of a panel's points.
 pub(crate) struct Area {
     pub(crate) left: f64,
     pub(crate) top: f64,
@@ -16,7 +16,7 @@ pub(crate) struct Area {
 }
 
 impl Area {
-    /// A place by shares of width and height, from the lower left corner.
+    /// Returns the position at these shares of width and height, from the lower left corner.
     pub(crate) fn at(&self, across: f64, up: f64) -> Spot {
         (self.left + self.width * across, self.bottom() - self.height * up)
     }
@@ -26,7 +26,7 @@ impl Area {
     }
 }
 
-/// Which end of a text its place is.
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -34,25 +34,25 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// What gives a picture its colours.
+/// Where a picture's colours come from.
 pub(crate) enum Standing<'a> {
-    /// The page that it is a part of.
+    /// The page that contains the picture.
     OnPage,
-    /// A style sheet of its own.
+    /// A style sheet of the picture's own.
     Alone(&'a str),
 }
 
-/// Why writing into a string does not fail.
+/// Why writing into a string cannot fail.
 const TAKES_ALL: &str = "a string takes everything";
 
-/// What was drawn so far.
+/// The shapes drawn so far.
 #[derive(Default)]
 pub(crate) struct Drawing {
     body: String,
 }
 
 impl Drawing {
-    /// The picture, from the left to the right and down to the bottom.
+    /// Returns the picture, from `left` to `right` and down to `bottom`.
     pub(crate) fn svg(
         self,
         (left, right): (f64, f64),
@@ -77,7 +77,7 @@ impl Drawing {
         )
     }
 
-    /// A text, unless it is empty.
+    /// Draws a text, unless it is empty.
     pub(crate) fn words(&mut self, at: Spot, anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -87,12 +87,12 @@ impl Drawing {
         self.text(at, anchor, text);
     }
 
-    /// The name of a panel.
+    /// Draws the name of a panel.
     pub(crate) fn caption(&mut self, at: Spot, text: &str) {
         self.text(at, " font-weight=\"bold\"", text);
     }
 
-    /// The name of the picture.
+    /// Draws the title of the picture.
     pub(crate) fn title(&mut self, at: Spot, text: &str) {
         self.text(at, " font-weight=\"bold\" font-size=\"15\"", text);
     }
@@ -104,14 +104,14 @@ impl Drawing {
         }
     }
 
-    /// Straight lines of a class, as one shape.
+    /// Draws straight lines of one class as one shape.
     pub(crate) fn lines(&mut self, class: &str, lines: impl Iterator<Item = (Spot, Spot)>) {
         let lines: Vec<[Spot; 2]> = lines.map(|(from, to)| [from, to]).collect();
         let path: String = lines.iter().map(|line| path_of(line)).collect();
         self.path(class, "", &path);
     }
 
-    /// A shape. `more` are attributes.
+    /// Draws a shape. `more`: further attributes.
     pub(crate) fn path(&mut self, class: &str, more: &str, path: &str) {
         if !path.is_empty() {
             writeln!(self.body, "<path class=\"{class}\"{more} d=\"{path}\"/>").expect(TAKES_ALL);
@@ -119,7 +119,7 @@ impl Drawing {
     }
 }
 
-/// From spot to spot.
+/// Returns the path from position to position.
 pub(crate) fn path_of(spots: &[Spot]) -> String {
     let steps = spots.iter().enumerate().map(|(place, (x, y))| {
         let letter = if place == 0 { 'M' } else { 'L' };
@@ -128,13 +128,13 @@ pub(crate) fn path_of(spots: &[Spot]) -> String {
     steps.collect()
 }
 
-/// In tenths, as short as can be.
+/// Formats a number in tenths, as short as possible.
 pub(crate) fn number(number: f64) -> String {
     let text = format!("{number:.1}");
     text.strip_suffix(".0").map(str::to_string).unwrap_or(text)
 }
 
-/// Text that means itself in SVG and HTML.
+/// Escapes text for SVG and HTML.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! The names of curves, in lines as wide as the picture.
+//! The legend: names of curves, in lines as wide as the picture.
 
 use crate::experiment::chart::drawing::{Anchor, Drawing, Spot};
 use crate::experiment::chart::look::Look;
@@ -6,17 +6,17 @@ use crate::experiment::chart::words::width_of;
 use crate::experiment::chart::{LINE, MARGIN, TEXT, WIDTH};
 use crate::experiment::figure::{Figure, Mark};
 
-/// Of what is drawn before a name, with the space behind it.
+/// The width of the sample before a name, and of the space behind the sample.
 const SAMPLE: f64 = 32.0;
 const SAMPLE_GAP: f64 = 7.0;
-/// Of a mark alone.
+/// The width of a sample that is only a mark.
 const MARK_SAMPLE: f64 = 18.0;
-/// Behind a name.
+/// The space behind a name.
 const GAP: f64 = 20.0;
 
-/// Where names stand.
+/// The names with their positions.
 pub(crate) struct Legend<'a> {
-    /// Each with its place among all, and how far it is right and down.
+    /// Each name with its index among all, and its offset to the right and down.
     names: Vec<(&'a str, usize, Spot)>,
     lines: usize,
     mark: Mark,
@@ -32,7 +32,7 @@ impl<'a> Legend<'a> {
         let sample = if mark == Mark::Lines { SAMPLE } else { MARK_SAMPLE };
         let (mut x, mut line) = (MARGIN, 0);
         let mut names = Vec::new();
-        // One curve without a name needs no legend.
+        // A single curve without a name needs no legend.
         for (place, name) in figure.curve_names.iter().enumerate().filter(|one| !one.1.is_empty()) {
             let own = sample + SAMPLE_GAP + width_of(name, TEXT);
             if x > MARGIN && x + own > WIDTH - MARGIN {
@@ -45,7 +45,7 @@ impl<'a> Legend<'a> {
         Legend { names, lines, mark, sample }
     }
 
-    /// Draws it from here downwards; returns where it ends.
+    /// Draws the legend below `top`. Returns its lower end.
     pub(crate) fn draw(&self, drawing: &mut Drawing, top: f64) -> f64 {
         for (name, place, (x, down)) in &self.names {
             let (look, y) = (Look::of(*place), top + down + LINE / 2.0);

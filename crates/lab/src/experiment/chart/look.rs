@@ -1,19 +1,19 @@
-//! The colour, mark and line of a curve's name.
+//! The colour, mark and line of a curve.
 //!
-//! Invariant: names that are drawn together differ in colour and mark; beyond as many as there are
-//! colours their lines are dashed.
+//! Invariant: curves that are drawn together differ in colour and mark. With more curves than
+//! colours, the further ones have dashed lines.
 
 use crate::experiment::chart::drawing::{Drawing, Spot, number, path_of};
 use crate::experiment::palette::CURVES;
 
-/// Of a mark, from its middle.
+/// Half the size of a mark.
 const HALF: f64 = 4.5;
 const LINE: &str = " fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\"";
 const DASHED: &str =
     " fill=\"none\" stroke=\"currentColor\" stroke-width=\"2\" stroke-dasharray=\"6 4\"";
 const FILLED: &str = " fill=\"currentColor\"";
 
-/// How a name is drawn.
+/// The look of a curve.
 pub(crate) struct Look {
     class: &'static str,
     mark: usize,
@@ -21,14 +21,14 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Of the name with this place among all.
+    /// Returns the look of the curve with this index.
     pub(crate) fn of(name: usize) -> Self {
         let mark = name % CURVES.len();
         let is_dashed = !(name / CURVES.len()).is_multiple_of(2);
         Look { class: CURVES[mark].name, mark, is_dashed }
     }
 
-    /// From spot to spot.
+    /// Draws a line from position to position.
     pub(crate) fn line(&self, drawing: &mut Drawing, spots: &[Spot]) {
         if spots.len() > 1 {
             let style = if self.is_dashed { DASHED } else { LINE };
@@ -36,14 +36,14 @@ impl Look {
         }
     }
 
-    /// A mark on each spot.
+    /// Draws a mark at each position.
     pub(crate) fn marks(&self, drawing: &mut Drawing, spots: &[Spot]) {
         let path: String = spots.iter().map(|spot| mark(self.mark, *spot)).collect();
         let style = if self.is_hollow() { LINE } else { FILLED };
         drawing.path(self.class, style, &path);
     }
 
-    /// Filled boxes, from one corner to the other.
+    /// Draws filled boxes, given by opposite corners.
     pub(crate) fn boxes(&self, drawing: &mut Drawing, corners: impl Iterator<Item = (Spot, Spot)>) {
         let path: String = corners.map(rectangle).collect();
         drawing.path(self.class, FILLED, &path);
@@ -65,7 +65,7 @@ fn rectangle(((left, top), (right, bottom)): (Spot, Spot)) -> String {
     )
 }
 
-/// Circle, triangle, square, diamond, triangle upside down; ring, cross.
+/// Returns the path of a mark: circle, triangle, square, diamond, inverted triangle, ring, cross.
 fn mark(kind: usize, (x, y): Spot) -> String {
     let closed = |corners: &[Spot]| path_of(corners) + "z";
     let (wide, low) = (HALF + 0.8, HALF - 0.6);

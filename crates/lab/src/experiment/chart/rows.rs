@@ -6,7 +6,7 @@
 //! bloom  | ###############
 //!        |      ^
 //! ```
-//! Invariant: a bar begins at zero. A logarithmic axis has none, so it has no bars.
+//! Invariant: a bar begins at zero. A logarithmic axis has no zero, and so no bars.
 
 use crate::experiment::chart::drawing::{Anchor, Area, Drawing, Spot};
 use crate::experiment::chart::look::Look;
@@ -14,18 +14,18 @@ use crate::experiment::chart::{TEXT, TICK_GAP};
 use crate::experiment::figure::{AxisScale, Figure, Mark, Panel};
 use crate::experiment::ticks::Axis;
 
-/// Of a bar, or of a point, with the space below it.
+/// The height of a bar and of a point, with the space below.
 const BAR: f64 = 13.0;
 const POINT: f64 = 11.0;
-/// Between rows.
+/// The space between rows.
 const GAP: f64 = 12.0;
-/// Of a row with one bar alone.
+/// The least height of a row.
 const ROW_LEAST: f64 = 30.0;
 
 /// The rows of all panels.
 pub(crate) struct NameRows<'a> {
     names: &'a [String],
-    /// Curves of a name.
+    /// The curves of each name.
     curves: usize,
     has_bars: bool,
 }
@@ -44,7 +44,7 @@ impl<'a> NameRows<'a> {
         self.row() * self.names.len() as f64
     }
 
-    /// Of one bar or point.
+    /// Returns the height of one bar or point.
     fn pitch(&self) -> f64 {
         if self.has_bars { BAR } else { POINT }
     }
@@ -53,7 +53,7 @@ impl<'a> NameRows<'a> {
         (self.pitch() * self.curves as f64 + GAP).max(ROW_LEAST)
     }
 
-    /// The names if it is the first panel of a line, and what each curve has of them.
+    /// Draws the bars or points of a panel, with the names if it is the first of its line.
     pub(crate) fn draw(
         &self,
         drawing: &mut Drawing,
@@ -89,7 +89,7 @@ impl<'a> NameRows<'a> {
         }
     }
 
-    /// How far down the middle of a curve's bar or point is.
+    /// Returns how far down the middle of a curve's bar or point is.
     fn middle(&self, name: f64, curve: usize) -> f64 {
         let from_middle = curve as f64 - (self.curves as f64 - 1.0) / 2.0;
         self.row() * (name + 0.5) + self.pitch() * from_middle

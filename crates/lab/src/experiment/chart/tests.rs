@@ -1,4 +1,4 @@
-//! Pictures that can be read, in both modes, where there is little room.
+//! Tests that pictures are readable, in both modes and in narrow windows.
 
 use super::*;
 use crate::experiment::figure::{AxisScale, Curve};
@@ -6,7 +6,7 @@ use crate::experiment::figure::{AxisScale, Curve};
 const NAMES: [&str; 9] =
     ["grf", "chucky", "snarf", "bloom", "remix", "surf", "none", "an eighth", "<a & b>"];
 
-/// A figure of so many panels and curves; on x are numbers, or names.
+/// Builds a figure. Its x are numbers, or names.
 fn figure(mark: Mark, y_scale: AxisScale, panels: usize, curves: usize, has_names: bool) -> Figure {
     let x_names = ["point miss", "empty range", "seek and 50 next"].map(String::from).to_vec();
     let curve = |name: usize| {
@@ -31,7 +31,7 @@ fn figure(mark: Mark, y_scale: AxisScale, panels: usize, curves: usize, has_name
     }
 }
 
-/// Figures of all kinds.
+/// Builds figures of all kinds.
 fn figures() -> Vec<Figure> {
     let mut found = Vec::new();
     for scale in [AxisScale::Linear, AxisScale::Log] {
@@ -46,7 +46,7 @@ fn figures() -> Vec<Figure> {
     found
 }
 
-/// The numbers of an attribute.
+/// Returns the numbers of an attribute.
 fn attribute(svg: &str, name: &str) -> Vec<f64> {
     let before = format!(" {name}=\"");
     let values = svg.split(&before).skip(1);
@@ -54,7 +54,7 @@ fn attribute(svg: &str, name: &str) -> Vec<f64> {
     values.filter_map(|value| value.parse().ok()).collect()
 }
 
-/// Of the smallest text, in pixels, where the picture is shrunk to the narrowest window.
+/// Returns the size of the smallest text in pixels, in the narrowest window.
 fn smallest_text(svg: &str) -> f64 {
     let sizes = attribute(svg, "font-size");
     let smallest = sizes.into_iter().fold(f64::INFINITY, f64::min);
@@ -103,7 +103,7 @@ fn a_bar_is_drawn_on_an_even_axis_alone() {
         let svg = svg(&figure(Mark::Bars, scale, 1, 1, true)).expect("it has panels");
         svg.lines().filter(|line| line.contains("class=\"c0\"") && line.contains('H')).count()
     };
-    // The first is the legend's.
+    // The first box is the legend's.
     assert_eq!((boxes(AxisScale::Linear), boxes(AxisScale::Log)), (2, 1));
 }
 

@@ -1,13 +1,14 @@
-//! How wide a text is, before it is known which font a reader has.
+//! Estimates the width of texts, since the reader's font is unknown.
 //!
-//! Invariant: no less than in wide fonts such as DejaVu Sans, so that texts do not meet.
+//! Invariant: the estimate is at least the width in wide fonts such as DejaVu Sans, so texts do not
+//! overlap.
 
-/// Of a text, in the units of its size.
+/// Returns the width of a text, in the units of `size`.
 pub fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(letter).sum::<f64>() * size
 }
 
-/// Of a letter, for the size 1.
+/// Returns the width of a letter of size 1.
 fn letter(letter: char) -> f64 {
     match letter {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' | '!' => 0.33,

@@ -1,4 +1,4 @@
-//! Which points a curve has, and in which order.
+//! Tests of the points of curves and of their order.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! Contrasts, as WCAG 2.2 defines them.
+//! Tests of contrasts, as WCAG 2.2 defines them.
 
 use super::*;
 
 const TEXT_LEAST: f64 = 4.5;
 const SHAPE_LEAST: f64 = 3.0;
 
-/// 0 is black, 1 is white.
+/// Returns the relative luminance: 0 for black, 1 for white.
 fn luminance(colour: &str) -> f64 {
     let part = |place: usize| {
         let byte = u8::from_str_radix(&colour[place..place + 2], 16).expect("two digits");
@@ -22,7 +22,7 @@ fn contrast(one: &str, other: &str) -> f64 {
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-/// Pairs that are closer than `least` in one of the modes.
+/// Returns the pairs whose contrast is below `least` in one of the modes.
 fn too_close(tops: &[Colour], grounds: &[Colour], least: f64) -> Vec<String> {
     let pairs = tops.iter().flat_map(|top| grounds.iter().map(move |ground| (top, ground)));
     let found = pairs.flat_map(|(top, ground)| {

@@ -1,4 +1,4 @@
-//! Tests of key sets: how many are stored, which are held out, and what is wrong with bad files.
+//! Tests of key sets: how many keys are stored, which are held out, and the errors of bad files.
 
 use super::*;
 use crate::keys::real_sets::RealSet;
@@ -71,7 +71,8 @@ fn what_a_file_has_twice_is_told() {
     let text = b"a\nb\nc\nd\ne\nf\ng\nh\nabc\nabd\na\nb\na\n";
     let shape = of_file(text, FileFormat::Lines).expect("lines").shape();
     assert_eq!((shape.duplicates, shape.bytes_max), (3, 3));
-    // Stored are a, abc, abd, b, c, d, e, g, h: of eight pairs one shares one byte, one shares two.
+    // Stored are a, abc, abd, b, c, d, e, g, h. Of eight pairs, one shares one byte and one shares
+    // two.
     assert_eq!(shape.bytes_mean, 13.0 / 9.0);
     assert_eq!(shape.shared_prefix_bytes_mean, 3.0 / 8.0);
 }

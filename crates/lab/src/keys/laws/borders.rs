@@ -1,46 +1,46 @@
-//! Lines on a map, as Morton codes: what stands in for the vertices of borders and coasts.
+//! Lines on a map as Morton codes: the stand-in for vertices of borders and coasts.
 //! ```text
 //! a line    a centre, a size over orders of magnitude, a share that grows more slowly
 //! a point   of it: size x (noise of one period + 2^-H of two + 2^-2H of four + ...), on each axis
 //! ```
-//! With H = 0.9 lines are somewhat less rough than coasts are (dimension 1.1). The statistic that
-//! matters: keys crowd along lines, so gaps differ by orders of magnitude, and a miss lies where
-//! keys are dense. Among 30,000 real keys of `osm`, nine gaps in ten are above 2^28 and one in ten
-//! above 2^42; here 2^29 and 2^44. For `coast` they are 2^39 and 2^49; here 2^38 and 2^47.
+//! With H = 0.9, lines are somewhat less rough than coasts (dimension 1.1). The statistic that
+//! matters: keys are dense along lines. So gaps differ by orders of magnitude, and a miss lies
+//! where keys are dense. Among 30,000 real keys of `osm`, nine gaps in ten are above 2^28 and one
+//! in ten above 2^42; here 2^29 and 2^44. For `coast` they are 2^39 and 2^49; here 2^38 and 2^47.
 
 use super::traits::{trait_of, unit_of};
 use super::weights::Weights;
 use crate::keys::natural_earth::morton;
 use crate::keys::rng::Rng;
 
-/// Draws points of lines.
+/// The law of points on lines.
 #[derive(Clone, Debug)]
 pub(crate) struct Borders {
     kind: u64,
-    /// As a share of the map.
+    /// The size of each line, as a share of the map.
     sizes: Vec<f64>,
     shares: Weights,
 }
 
-/// How many octaves of noise a line has: the last one is as fine as the map's numbers.
+/// Octaves of noise of a line; the last one is as fine as the map's numbers.
 const OCTAVES: u32 = 20;
 const ROUGHNESS: f64 = 0.9;
-/// The map has so many bits in each direction.
+/// Bits of the map in each direction.
 const MAP_BITS: u32 = 30;
 
 impl Borders {
-    /// Lines of which short ones have nearly as many points as long ones.
+    /// Returns lines of which short ones have nearly as many points as long ones.
     pub(super) fn of_countries() -> Self {
         Self::new(11, 1000, [-5.0, -1.0], 0.4)
     }
 
-    /// More and longer lines; long ones have most of the points.
+    /// Returns more and longer lines, of which the long ones have most points.
     pub(super) fn of_coasts() -> Self {
         Self::new(12, 3000, [-5.0, -0.5], 0.7)
     }
 
-    /// `least`, `most`: the sizes of the smallest and the largest line, as powers of ten. The share
-    /// of a line grows with its size to the power `growth`.
+    /// `least`, `most`: the sizes of the smallest and the largest line, as powers of ten. A line's
+    /// share grows with its size to the power `growth`.
     fn new(kind: u64, lines: u64, [least, most]: [f64; 2], growth: f64) -> Self {
         let mut borders = Borders { kind, sizes: vec![], shares: Weights::default() };
         for line in 0..lines {
@@ -64,7 +64,7 @@ impl Borders {
     }
 }
 
-/// A rough curve of `along`, from 0 to 1: about as high as a line is long.
+/// Returns the height of a rough curve at `along`, from 0 to 1. Curves are about as high as wide.
 fn noise(seed: u64, along: f64) -> f64 {
     let (mut sum, mut height, mut periods) = (0.0, 1.0, 1.0);
     for octave in 0..OCTAVES {
@@ -102,7 +102,7 @@ mod tests {
             let moves = moves.map(|at| (noise(5, at + distance) - noise(5, at)).abs());
             moves.sum::<f64>() / 1000.0
         };
-        // Half as far along the line, the points are 2^-H times as far from each other.
+        // At half the distance along the line, points are 2^-H times as far apart.
         let ratio = step(1.0 / 1024.0) / step(1.0 / 2048.0);
         assert!((1.6..2.0).contains(&ratio), "{ratio}");
         assert!(step(1e-5) < 0.01);

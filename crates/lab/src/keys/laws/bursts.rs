@@ -1,4 +1,5 @@
-//! Moments of one year, in nanoseconds since 1970: events come by day, and in bursts.
+//! Moments of one year, in nanoseconds since 1970. Events follow the time of day and come in
+//! bursts.
 //! ```text
 //! half      any day as likely; the hour by 1 + 0.8 cos, most at 14 h, fewest at 2 h
 //! half      in a burst: its start as above, the event so long after it as an exponential law says
@@ -9,7 +10,7 @@ use super::traits::{trait_of, unit_of};
 use crate::keys::rng::Rng;
 use crate::keys::skew::Zipf;
 
-/// Draws moments.
+/// The law of moments.
 #[derive(Clone, Debug)]
 pub(crate) struct Bursts {
     ranks: Zipf,
@@ -17,18 +18,18 @@ pub(crate) struct Bursts {
 
 const COUNT: u64 = 100_000;
 const EXPONENT: f64 = 0.8;
-/// Of all events.
+/// The share of events in bursts.
 const SHARE: f64 = 0.5;
-/// The shortest and the longest burst: powers of two of nanoseconds.
+/// The shortest and the longest burst, as powers of two of nanoseconds.
 const LENGTH_BITS: [f64; 2] = [24.0, 40.0];
 /// 2024-01-01, 00:00 UTC.
 const YEAR_BEGIN: u64 = 1_704_067_200 * SECOND;
 const DAYS: u64 = 366;
 const DAY: u64 = 86_400 * SECOND;
 const SECOND: u64 = 1_000_000_000;
-/// How much more than on average comes at the busiest hour.
+/// The excess of the busiest hour over the mean.
 const SWING: f64 = 0.8;
-/// As a share of a day.
+/// The busiest hour, as a share of a day.
 const BUSIEST: f64 = 14.0 / 24.0;
 
 impl Bursts {
@@ -47,7 +48,7 @@ impl Bursts {
     }
 }
 
-/// Any day as likely, hours as they are busy.
+/// Draws a moment: all days are equally likely, hours follow their load.
 fn moment(rng: &mut Rng) -> u64 {
     loop {
         let time = rng.unit();

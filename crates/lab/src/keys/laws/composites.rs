@@ -1,4 +1,4 @@
-//! Text of several parts, the first of which many keys share.
+//! Text of several parts, where many keys share the first part.
 //! ```text
 //! hosts            com.boducal.www/tafe/2019/gone-wuhat     host reversed, then a path
 //!                  the n-th of 100,000 domains has a share of 1 / n
@@ -6,7 +6,8 @@
 //!                  the n-th of 100,000 tenants has a share of n^-0.9
 //! packages         libboducal-dev, python3-tafe: what stands in for names of packages
 //! ```
-//! The statistic that matters: a first part of few values, and what a key has around its numbers.
+//! The statistic that matters: the first part has few values, and constant text surrounds the
+//! numbers.
 
 use super::names::push_name;
 use super::text::host;
@@ -52,7 +53,7 @@ impl Hosts {
     }
 }
 
-/// Composite keys that are written like JSON.
+/// Composite keys in JSON syntax.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonKeys {
     tenants: Zipf,

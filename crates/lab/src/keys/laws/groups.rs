@@ -1,9 +1,9 @@
-//! Laws of keys that come in groups: a user's rows, both ends of what has two.
+//! Laws of keys that come in groups, such as all rows of a user or both ends of an interval.
 //! ```text
 //! group      all its keys are drawn at once
 //! set        groups until there are enough keys; one key in eight, at random, is held out
 //! ```
-//! Single draws would part what belongs together: a start would hardly ever have its end.
+//! Single draws would separate what belongs together: a start would hardly ever have its end.
 
 use super::intervals::Intervals;
 use super::{networks6, ranges, users};
@@ -12,7 +12,7 @@ use crate::keys::key_list::KeyList;
 use crate::keys::real_sets::RealSet;
 use crate::keys::rng::Rng;
 
-/// Draws groups of keys.
+/// A law of groups of keys.
 #[derive(Clone, Debug)]
 pub(crate) enum GroupLaw {
     /// The rows of a user.
@@ -22,12 +22,12 @@ pub(crate) enum GroupLaw {
     Intervals(Intervals),
     /// Both ends of networks.
     Ranges,
-    /// First addresses of networks that follow each other.
+    /// First addresses of consecutive networks.
     Networks6,
 }
 
 impl GroupLaw {
-    /// The law of that name. None: its keys do not come in groups.
+    /// Returns the law of a distribution. None: its keys do not come in groups.
     pub(crate) fn of(dist: &Dist) -> Option<Self> {
         match dist {
             Dist::UserTime => Some(GroupLaw::Users),
@@ -39,7 +39,7 @@ impl GroupLaw {
         }
     }
 
-    /// Adds the keys of a group: at least one.
+    /// Adds the keys of one group, at least one.
     pub(crate) fn draw(&self, keys: &mut KeyList, rng: &mut Rng) {
         match self {
             GroupLaw::Users => users::draw(keys, rng),

@@ -4,22 +4,23 @@
 //! uuid7         milliseconds (48 bits) by day and in bursts, marks, 74 random bits
 //! hex-digests   sha256:ab/cd/ and the other sixty digits of a digest: folders of a store
 //! ```
-//! The statistic that matters: random bytes, or sixteen values a byte, behind what all share.
+//! The statistic that matters: behind the common prefix, bytes are random, or have one of sixteen
+//! values.
 
 use super::bursts::Bursts;
 use crate::keys::rng::Rng;
 
-/// Draws UUIDs of one version.
+/// The law of UUIDs of one version.
 #[derive(Clone, Debug)]
 pub(crate) struct Uuids {
-    /// When those of version 7 are made. None: version 4.
+    /// The times in version 7. None: version 4.
     moments: Option<Bursts>,
-    /// As 36 characters.
+    /// Whether they are text of 36 characters.
     is_text: bool,
 }
 
 const NS_PER_MS: u64 = 1_000_000;
-/// Bits of the last eight bytes behind their mark.
+/// The bits of the last eight bytes below the variant mark.
 const RANDOM_LOW: u64 = (1 << 62) - 1;
 const MARK_LOW: u64 = 0b10 << 62;
 
@@ -50,7 +51,7 @@ impl Uuids {
     }
 }
 
-/// Appends a digest in its folders.
+/// Appends the path of a digest.
 pub(super) fn push_digest(key: &mut Vec<u8>, rng: &mut Rng) {
     let words: [u64; 4] = std::array::from_fn(|_| rng.next_u64());
     let digits = words.map(|word| format!("{word:016x}")).concat();

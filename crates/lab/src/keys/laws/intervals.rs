@@ -4,14 +4,14 @@
 //! length     1 ms to 3 h, its logarithm anywhere between
 //! chain      one interval in two begins a microsecond behind the end of the one before
 //! ```
-//! The statistic that matters: keys come in pairs, and many pairs touch, so that gaps alternate
-//! between one and what an interval is long.
+//! The statistic that matters: keys come in pairs, and many pairs touch. So gaps alternate between
+//! one and the length of an interval.
 
 use super::bursts::Bursts;
 use crate::keys::key_list::KeyList;
 use crate::keys::rng::Rng;
 
-/// Draws intervals.
+/// The law of intervals.
 #[derive(Clone, Debug)]
 pub(crate) struct Intervals {
     starts: Bursts,

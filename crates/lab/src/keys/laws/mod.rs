@@ -1,11 +1,11 @@
-//! Laws that keys are drawn from.
+//! The laws, or distributions, that keys are drawn from.
 //! ```text
 //! numbers   uniform, normal, lognormal, clustered, timestamps; stand-ins: borders, networks
 //! strings   emails, urls, sensors, hosts, JSON, UUIDs; stand-ins: vocabulary, schedule, packages
 //! groups    users, intervals; stand-ins: ranges, networks6      keys that belong together
 //! ```
-//! Invariant: what a law is made of (clusters, bursts, hosts) is the same for every seed; a seed
-//! changes the draws alone.
+//! Invariant: the parts of a law (clusters, bursts, hosts) are the same for every seed; only the
+//! draws depend on the seed.
 
 use crate::keys::dist::Dist;
 use crate::keys::real_sets::RealSet;
@@ -46,7 +46,7 @@ pub(crate) mod users;
 mod vocabulary;
 mod weights;
 
-/// Draws keys.
+/// A law of single keys.
 #[derive(Clone, Debug)]
 pub(crate) enum Law {
     /// Numbers, as keys of eight bytes.
@@ -56,8 +56,8 @@ pub(crate) enum Law {
 }
 
 impl Law {
-    /// The law of that name for `count` keys. None: its keys are a set, or come
-    /// in groups.
+    /// Returns the law of a distribution for `count` keys. None: its keys form a set, or come in
+    /// groups.
     pub(crate) fn of(dist: &Dist, count: usize) -> Option<Self> {
         let law = match dist {
             Dist::Uniform => Law::Numbers(NumberLaw::Uniform),
@@ -99,7 +99,7 @@ impl Law {
         Some(law)
     }
 
-    /// A key, in the place of what `key` has held.
+    /// Replaces `key` by a drawn key.
     pub(crate) fn draw(&self, key: &mut Vec<u8>, rng: &mut Rng) {
         key.clear();
         match self {

@@ -1,11 +1,11 @@
-//! Names that could be pronounced, out of random bits: of hosts, of people, of words.
+//! Pronounceable names from random bits, for hosts, people and words.
 
 const CONSONANTS: &[u8; 18] = b"bcdfghjklmnprstvwz";
 const VOWELS: &[u8; 5] = b"aeiou";
-/// One syllable in so many ends in a consonant, too.
+/// One syllable in this many ends in a consonant.
 const CLOSED_EVERY: u64 = 3;
 
-/// Takes numbers out of random bits, the lowest first.
+/// Takes numbers out of random bits, the lowest bits first.
 struct Bits(u64);
 
 impl Bits {

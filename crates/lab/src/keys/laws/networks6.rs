@@ -1,21 +1,21 @@
-//! Upper halves of first addresses of IPv6 networks: what stands in for networks by country.
+//! Upper halves of first addresses of IPv6 networks: the stand-in for networks by country.
 //! ```text
 //! run        of an allocation, /32 within 2000::/5: networks of one size, mostly /44 to /48, each
 //!            behind the one before; up to 4,096 of them, the logarithm of which is anywhere
 //! ```
-//! The statistic that matters: keys are multiples of powers of two, and have runs of equal gaps.
-//! Of the real ones 12 % are multiples of 2^32, 77 % of 2^16.
+//! The statistic that matters: keys are multiples of powers of two, with runs of equal gaps. In the
+//! real set, 12 % are multiples of 2^32 and 77 % are multiples of 2^16.
 
 use crate::keys::key_list::KeyList;
 use crate::keys::rng::Rng;
 
-/// The first byte of all addresses is from 2^5 on, and below this.
+/// The first byte of an address is in the range from 0x20 up to, but not including, 0x28.
 const FIRST_BYTES: [u64; 2] = [0x20, 0x28];
 /// Bits of an allocation's prefix.
 const ALLOCATION_BITS: u32 = 32;
-/// A run has at most two to this power of networks.
+/// A run has at most 2 to this power of networks.
 const COUNT_BITS_MOST: u64 = 12;
-/// Bits of a network's prefix, for sixteen runs.
+/// Prefix lengths of networks, each for one run in sixteen.
 const SIZES: [u32; 16] = [32, 32, 36, 40, 44, 44, 44, 45, 45, 45, 45, 48, 48, 48, 48, 64];
 
 /// Adds the networks of a run.

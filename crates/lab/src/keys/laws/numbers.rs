@@ -1,4 +1,4 @@
-//! Laws of numbers.
+//! The laws of numbers.
 //! ```text
 //! uniform      0 ------------------------------- 2^50
 //! normal                  ...:::|||:::...               mean 100, deviation 20, scaled to 2^50
@@ -15,7 +15,7 @@ use super::networks::Networks;
 use super::weights::Weights;
 use crate::keys::rng::Rng;
 
-/// Draws numbers.
+/// A law of numbers.
 #[derive(Clone, Debug)]
 pub(crate) enum NumberLaw {
     Uniform,
@@ -36,7 +36,7 @@ const NORMAL_MEAN: f64 = 100.0;
 
 const NORMAL_DEVIATION: f64 = 20.0;
 
-/// Draws further out than this many deviations are drawn again, so that the scale is fixed.
+/// Draws beyond this many standard deviations are repeated, so that the scale is fixed.
 const DEVIATIONS_MAX: f64 = 6.0;
 
 const LOGNORMAL_DEVIATION: f64 = 2.0;
@@ -92,7 +92,7 @@ fn bounded_normal(rng: &mut Rng) -> f64 {
     }
 }
 
-/// A thousand places, each with a width and a share of the keys.
+/// A thousand clusters, each with a centre, a width and a share of the keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Clusters {
     centres: Vec<u64>,

@@ -1,11 +1,12 @@
-//! Both ends of networks of IPv4 addresses: what stands in for ranges by country.
+//! Both ends of networks of IPv4 addresses: the stand-in for ranges by country.
 //! ```text
 //! chain      up to 160 networks, from a multiple of 2^16 on; sizes as in networks.rs, but not
 //!            below the chain's own least: one in two /24, the others /25 to /32
 //! network    first, last; the next one begins just behind the last, but for one in eighty
 //! ```
-//! The statistics that matter: half of all gaps are one, and the others are mostly powers of two
-//! less one. Of the real ones 52 % are one. Half of the chains have no network below /24.
+//! The statistic that matters: half of all gaps are one, and most others are one less than a power
+//! of two. In the real set, 52 % of gaps are one. Half of the chains have no network smaller than
+//! /24.
 
 use super::networks::host_bits;
 use crate::keys::key_list::KeyList;
@@ -15,9 +16,9 @@ const CHAIN_MOST: u64 = 160;
 /// Chains begin at a multiple of 2^16 below 224.0.0.0.
 const STARTS: u64 = 224 << 8;
 const START_BITS: u32 = 16;
-/// Bits of the least network of every second chain.
+/// Host bits of the smallest network in every second chain.
 const LEAST_BITS: u64 = 8;
-/// Behind one network in so many there is a hole, of up to so many addresses.
+/// One network in `HOLE_EVERY` is followed by a hole of up to `HOLE_MOST` addresses.
 const HOLE_EVERY: u64 = 80;
 const HOLE_MOST: u64 = 2048;
 

@@ -1,18 +1,18 @@
-//! Departures of a year's first quarter: what stands in for flights.
+//! Departures of a year's first quarter: the stand-in for flights.
 //! ```text
 //! key     origin (3 letters) | destination (3 letters) | month, day, hour, minute (8 digits)
 //! route   the n-th of 668, between two of 59 airports, has a share of n^-0.4
 //! time    any of 90 days; one of eight times of the route, a multiple of five minutes from 5 h
 //!         to 23 h; one flight in four is up to half an hour off
 //! ```
-//! The statistic that matters: neighbours share route and day, ten of fourteen bytes, of which few
-//! values are in use.
+//! The statistic that matters: neighbours share route and day, which are ten of fourteen bytes with
+//! few distinct values.
 
 use super::traits::trait_of;
 use crate::keys::rng::Rng;
 use crate::keys::skew::Zipf;
 
-/// Draws departures.
+/// The law of departures.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     routes: Zipf,
@@ -22,14 +22,14 @@ const ROUTES: u64 = 668;
 const EXPONENT: f64 = 0.4;
 const AIRPORTS: u64 = 59;
 const FLIGHTS_A_DAY: u64 = 8;
-/// Of the first quarter of a year.
+/// Days of the first three months.
 const MONTH_DAYS: [u64; 3] = [31, 28, 31];
-/// Times are multiples of so many minutes, from this hour on, as many as eighteen hours have.
+/// Times are multiples of `STEP` minutes, within eighteen hours from `FIRST_HOUR` on.
 const STEP: u64 = 5;
 const FIRST_HOUR: u64 = 5;
 const STEPS: u64 = 18 * 60 / STEP;
 const DELAY_MOST: u64 = 30;
-/// One flight in so many is delayed.
+/// One flight in this many is delayed.
 const DELAYED_EVERY: u64 = 4;
 
 impl Schedule {
@@ -50,13 +50,14 @@ impl Schedule {
     }
 }
 
-/// Three letters for the n-th airport.
+/// Appends the three letters of the n-th airport.
 fn push_code(key: &mut Vec<u8>, airport: u64) {
     let drawn = trait_of(51, airport);
     key.extend([0, 8, 16].map(|shift| b'A' + ((drawn >> shift) as u8) % 26));
 }
 
-/// Month and day, both from 1 on, of the n-th day of a year. Requires: it is in the first quarter.
+/// Returns month and day, both counted from 1, of the n-th day of a year. Requires: it is in the
+/// first quarter.
 fn date(mut day: u64) -> (usize, u64) {
     for (month, days) in (1..).zip(MONTH_DAYS) {
         if day < days {

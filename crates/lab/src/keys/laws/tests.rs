@@ -1,4 +1,4 @@
-//! Tests of the laws: draws have the shape that the law says, whatever the seed.
+//! Tests of the laws: draws have the shape of their law, whatever the seed.
 
 use super::numbers::{KEY_BITS, SPACE};
 use super::*;
@@ -101,11 +101,12 @@ fn ends_of_intervals_come_in_pairs_of_which_many_touch() {
     let number = |key: &[u8]| u64::from_be_bytes(key.try_into().expect("eight bytes"));
     let ends: Vec<u64> = keys.stored().iter().map(number).collect();
     let ones = ends.windows(2).filter(|pair| pair[1] - pair[0] == 1).count() as f64;
-    // One interval in two begins behind another; of seven stored keys in eight, 49 pairs in 64.
+    // One interval in two begins right behind another. Both keys of such a pair are stored in 49 of
+    // 64 cases.
     assert!((0.15..0.25).contains(&(ones / 70_000.0)), "{ones}");
 }
 
-/// Mean bytes of 20,000 keys, and mean bytes that neighbours share.
+/// Returns the mean length of 20,000 keys, and the mean length of prefixes that neighbours share.
 fn lengths(dist: Dist) -> (f64, f64) {
     let keys = KeySet::new(&dist, FileFormat::Lines, Some(20_000), 1).expect("keys");
     let shape = keys.shape();
@@ -160,7 +161,7 @@ fn an_email_is_a_reversed_host_and_a_name_and_few_hosts_have_most() {
     }
     let mut counts: Vec<usize> = of_host.into_values().collect();
     counts.sort_unstable_by(|a, b| b.cmp(a));
-    // By the law the first of 200,000 hosts has a share of 1 / 12.8.
+    // By Zipf's law, the first of 200,000 hosts has a share of 1 / 12.8.
     assert!((1300..1800).contains(&counts[0]) && counts.len() > 3000, "{}", counts[0]);
 }
 
@@ -174,7 +175,7 @@ fn sensors_have_an_event_every_tenth_of_a_millisecond() {
     let last = times[times.len() - 1];
     assert!((1_990_000_000..2_000_000_000).contains(&last), "{last}");
     assert!(keys.stored().iter().all(|key| word(key, 8) < 2000));
-    // Of a Poisson process, a gap longer than the mean has probability 1 / e.
+    // In a Poisson process, a gap is longer than the mean with probability 1 / e.
     let long = times.windows(2).filter(|pair| pair[1] - pair[0] > 100_000).count();
     assert!((long as f64 / 20_000.0 - (-1f64).exp()).abs() < 0.02, "{long}");
 }

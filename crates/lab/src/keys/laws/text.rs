@@ -1,4 +1,4 @@
-//! Laws of strings.
+//! The laws of strings.
 //! ```text
 //! emails    com.boducal@jane.sovit           host reversed: the n-th of 200,000 has a share of
 //!                                            1 / n; then one of four kinds of names
@@ -8,8 +8,8 @@
 //!                                            2,000 sensors, an event each 0.2 s (Poisson)
 //! others    names of parts (composites.rs), UUIDs and digests (identifiers.rs)
 //! ```
-//! The statistic that matters is the prefix that neighbours share: of e-mail keys and urls all of a
-//! popular host.
+//! The statistic that matters is the prefix that neighbours share. In e-mail addresses and URLs,
+//! all keys of a popular host share it.
 
 use super::composites::{Hosts, JsonKeys, Packages};
 use super::identifiers::{Uuids, push_digest};
@@ -20,12 +20,12 @@ use super::vocabulary::Vocabulary;
 use crate::keys::rng::Rng;
 use crate::keys::skew::Zipf;
 
-/// Draws byte strings.
+/// A law of byte strings.
 #[derive(Clone, Debug)]
 pub(crate) enum StringLaw {
     Emails(Emails),
     Urls(Urls),
-    /// So many events: the longer the more of them.
+    /// This many events; with more of them the time span grows.
     Sensors {
         events: u64,
     },
@@ -63,7 +63,7 @@ impl StringLaw {
         StringLaw::Words(Vocabulary::of_one_language())
     }
 
-    /// A law that is soon exhausted.
+    /// Returns a law that is soon exhausted.
     #[cfg(test)]
     pub(crate) fn few_words() -> Self {
         StringLaw::Words(Vocabulary::of_few_stems())
@@ -93,7 +93,7 @@ impl StringLaw {
         StringLaw::Uuids(Uuids::version_7(is_text))
     }
 
-    /// Appends a key.
+    /// Appends a drawn key.
     pub(crate) fn draw(&self, key: &mut Vec<u8>, rng: &mut Rng) {
         match self {
             StringLaw::Emails(emails) => emails.draw(key, rng),
@@ -111,18 +111,18 @@ impl StringLaw {
 }
 
 const SENSORS: u64 = 2000;
-/// Between two events of any sensors, on average: 0.2 s between two of one.
+/// The mean time between two events of all sensors; of one sensor it is 0.2 s.
 const EVENT_GAP_NS: u64 = 100_000;
 
-/// A process of Poisson that has so many events in that time has each of them anywhere in it, all
-/// places alike.
+/// Draws an event. In a Poisson process with a given number of events, each event is uniform over
+/// the time span.
 fn sensor_event(events: u64, key: &mut Vec<u8>, rng: &mut Rng) {
     let moment = rng.below(events.max(1).saturating_mul(EVENT_GAP_NS));
     key.extend_from_slice(&moment.to_be_bytes());
     key.extend_from_slice(&rng.below(SENSORS).to_be_bytes());
 }
 
-/// Ends of host names, forward and reversed, and how many hosts in twenty have them.
+/// The top-level domains: forward, reversed, and how many hosts in twenty have them.
 const ENDS: [(&str, &str, u64); 8] = [
     ("com", "com", 10),
     ("org", "org", 2),
@@ -134,7 +134,7 @@ const ENDS: [(&str, &str, u64); 8] = [
     ("edu", "edu", 1),
 ];
 
-/// The end of the n-th host's name, and what its name is made of.
+/// Returns the top-level domain of the n-th host, and the bits of its name.
 pub(super) fn host(number: u64) -> ((&'static str, &'static str), u64) {
     let drawn = trait_of(31, number);
     let mut left = drawn % 20;
@@ -147,7 +147,7 @@ pub(super) fn host(number: u64) -> ((&'static str, &'static str), u64) {
     unreachable!("twenty are all")
 }
 
-/// E-mail addresses with their host reversed.
+/// E-mail addresses with the host reversed.
 #[derive(Clone, Debug)]
 pub(crate) struct Emails {
     hosts: Zipf,
@@ -186,7 +186,7 @@ impl Emails {
     }
 }
 
-/// Addresses of pages.
+/// Addresses of web pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Urls {
     hosts: Zipf,

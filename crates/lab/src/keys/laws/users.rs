@@ -1,18 +1,18 @@
-//! Rows of users, the commonest composite key: `user` 8 digits `time` 8 digits.
+//! Rows of users, the most common composite key: `user` 8 digits `time` 8 digits.
 //! ```text
 //! user            any of 10^8; has 1 to 18 rows, all as likely: 9.5 on average
 //! user-time       a row at any of 10^8 moments
 //! user-sessions   up to three sessions, anywhere; each as long as 10^2 to 10^5
 //!                 a row in one of them, so long after its start as an exponential law says
 //! ```
-//! The statistic that matters: twelve bytes tell users apart, and rows of sessions come in crowds.
+//! The statistic that matters: twelve bytes distinguish users, and rows of sessions are clustered.
 
 use crate::keys::key_list::KeyList;
 use crate::keys::rng::Rng;
 
-/// Users, and moments, are below this number.
+/// Numbers of users and moments are below this.
 pub(crate) const BELOW: u64 = 100_000_000;
-/// Bytes of a key up to the end of its user.
+/// The length of a key's prefix that ends with the user.
 pub(crate) const USER_BYTES: usize = 12;
 
 const ROWS_MOST: u64 = 18;
@@ -20,7 +20,7 @@ const SESSIONS_MOST: u64 = 3;
 /// The shortest and the longest session, as powers of ten.
 const LENGTHS: [f64; 2] = [2.0, 5.0];
 
-/// The row of a user at a moment. Requires: both are below `BELOW`.
+/// Returns the row of a user at a moment. Requires: both are below `BELOW`.
 pub(crate) fn row(user: u64, moment: u64) -> Vec<u8> {
     format!("user{user:08}time{moment:08}").into_bytes()
 }
@@ -44,7 +44,7 @@ impl Session {
     }
 }
 
-/// Adds all rows of a user, at any moments.
+/// Adds all rows of a user, at uniform moments.
 pub(super) fn draw(keys: &mut KeyList, rng: &mut Rng) {
     let user = rng.below(BELOW);
     (0..1 + rng.below(ROWS_MOST)).for_each(|_| keys.push(&row(user, rng.below(BELOW))));

@@ -1,17 +1,17 @@
-//! Words in UTF-8: what stands in for lists of words.
+//! Words in UTF-8: the stand-in for lists of words.
 //! ```text
 //! a word      one of 50,000 stems of a language, and an ending: none, or the n-th of 30, by 1 / n
 //! a language  letters of a script; 26 of the 42 are Latin
 //! ```
-//! The statistic that matters: neighbours share their stems, and letters of other scripts share
-//! their first bytes.
+//! The statistic that matters: neighbours share their stems, and letters of a script other than
+//! Latin share their first bytes.
 
 use super::names::push_name;
 use super::traits::trait_of;
 use crate::keys::rng::Rng;
 use crate::keys::skew::Zipf;
 
-/// Draws words.
+/// The law of words.
 #[derive(Clone, Debug)]
 pub(crate) struct Vocabulary {
     languages: u64,
@@ -22,8 +22,8 @@ pub(crate) struct Vocabulary {
 const ENDINGS: u64 = 30;
 const LANGUAGES: u64 = 42;
 const LATIN: u64 = 26;
-/// The first letter of other scripts, how many letters they have, how many a word has at least and
-/// at most.
+/// Scripts other than Latin: the first letter, the number of letters, and the fewest and most
+/// letters of a word.
 const SCRIPTS: [(u32, u64, [u64; 2]); 10] = [
     (0x0430, 32, [3, 7]), // Cyrillic
     (0x0430, 32, [3, 7]),
@@ -62,13 +62,13 @@ impl Vocabulary {
     }
 }
 
-/// Appends letters of a language's script: of Latin syllables, so many and so many more.
+/// Appends letters of a language's script. In Latin: `least` to `least + more` syllables.
 fn push_letters(key: &mut Vec<u8>, language: u64, mut bits: u64, [least, more]: [u64; 2]) {
     let Some(other) = language.checked_sub(LATIN) else {
         return push_name(key, bits, least, more);
     };
     let (first, letters, [shortest, longest]) = SCRIPTS[(other % SCRIPTS.len() as u64) as usize];
-    // An ending is as short as may be.
+    // An ending has the fewest letters.
     let span = if least == 1 { 1 } else { longest - shortest + 1 };
     let length = shortest.min(least + 1) + bits % span;
     for _ in 0..length {

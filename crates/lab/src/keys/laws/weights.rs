@@ -1,4 +1,4 @@
-//! A draw of one of several things, each with a weight of its own.
+//! Weighted draws.
 //! ```text
 //! weights   3    1    2
 //! sums      3    4    6        a draw in [0, 6): the first thing whose sum is above it
@@ -7,10 +7,10 @@
 
 use crate::keys::rng::Rng;
 
-/// Draws one of several things that have unlike shares.
+/// Draws one of several things in proportion to their weights.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weights {
-    /// Sum of the weights up to and including each thing.
+    /// The sum of the weights up to and including each thing.
     sums: Vec<f64>,
 }
 
@@ -19,7 +19,8 @@ impl Weights {
         self.sums.push(self.sums.last().unwrap_or(&0.0) + weight);
     }
 
-    /// Requires: a thing at least.
+    /// Draws the index of a thing.
+    /// Requires: at least one thing.
     pub(super) fn draw(&self, rng: &mut Rng) -> usize {
         let last = self.sums.len() - 1;
         let share = rng.unit() * self.sums[last];

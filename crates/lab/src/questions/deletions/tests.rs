@@ -1,4 +1,4 @@
-//! Deletions are spread over the newer runs, and come behind what they delete.
+//! Tests that deletions are spread over the newer runs, and follow the writes of their keys.
 
 use trommel::options::FilterTuning;
 use trommel::{GuardKind, Policy};
@@ -38,7 +38,7 @@ fn stored(share: f64, by: DeletedBy, tree: &TreePlan) -> Stored {
     Stored::draw(&workload, (&Dist::Uniform, FileFormat::Lines), Some(5000), tree).expect("drawn")
 }
 
-/// Entries of each run, newest first, and how many ranges each deletes.
+/// Returns the entries of each run, newest first, and how many ranges each deletes.
 fn loaded(stored: &Stored, tree: &TreePlan) -> Vec<(u64, u64)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let base = &mut |_: &Db| Ok(());
@@ -58,7 +58,7 @@ fn newer_runs_have_the_deletions_and_the_last_flush_has_none() {
     let tree = tree(4, 3);
     for by in [DeletedBy::Key, DeletedBy::Range] {
         let of_share = |share| loaded(&stored(share, by, &tree), &tree);
-        // 48 of 63 flushes are the last level; six newer runs, of which the newest is the last
+        // 48 of 63 flushes form the last level. There are six newer runs; the newest is the last
         // flush.
         let runs = of_share(0.3);
         assert_eq!(runs.len(), 7);
@@ -75,7 +75,7 @@ fn newer_runs_have_the_deletions_and_the_last_flush_has_none() {
                 assert_eq!(entries, 5000 + 1500, "each is there, and its deletion");
             }
         }
-        // Nearly all keys are deleted: they take more flushes than the last level has.
+        // Nearly all keys are deleted, and writing them takes more flushes than the last level has.
         of_share(0.95);
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of questions: they are what they are called.
+//! Tests that questions are what their kinds say.
 
 use super::*;
 use crate::keys::dist::{Dist, FileFormat};
@@ -55,7 +55,7 @@ fn correlated_misses_begin_close_behind_stored_keys() {
     }
 }
 
-/// How often the most frequent of the first keys is asked for.
+/// Returns how often the most frequent first key is asked for.
 fn most_frequent(queries: &Queries) -> usize {
     let mut counts = std::collections::HashMap::new();
     (0..queries.len()).for_each(|place| *counts.entry(queries.lower(place)).or_insert(0) += 1);
@@ -81,7 +81,8 @@ fn hot_misses_ranges_and_seeks_are_drawn_like_keys_and_asked_for_often() {
                 let lower = queries.lower(place);
                 let upper = queries.upper(place).unwrap_or(lower);
                 assert!(stored.first_in(lower, upper).is_none(), "{skew}, {}", kind.name());
-                // Gaps are 2^35 wide: a key that is drawn by law is not close behind another.
+                // Gaps are 2^35 wide on average, so a drawn key is not close behind another by
+                // chance.
                 let close = stored.first_in(&key_before(lower, 1 << 20), lower);
                 assert!(close.is_none(), "{skew}, {}", kind.name());
             }
@@ -115,7 +116,8 @@ fn the_width_of_closed_seeks_is_that_of_the_paper_where_keys_come_as_in_it() {
         let (width, reached) = closed_width(&keys, share, 20_000, &mut Rng::new(3));
         let paper = 100_000.0 * (1.0 / share).ln();
         let off = (width as f64 / paper - 1.0).abs();
-        // Of so many samples, as many as one in a hundred of them are near by chance.
+        // At the largest share, only one sample in a hundred lies within the width, so chance
+        // matters more.
         let noise = if share > 0.9 { 0.3 } else { 0.05 };
         assert!(off < noise, "{share}: {width}, in the paper {paper}");
         assert!((reached - share).abs() < 0.001, "{reached}");

@@ -1,4 +1,4 @@
-//! Tests of workloads: what is written and what is left.
+//! Tests of workloads: the keys that are written, and those that remain.
 
 use trommel::Policy;
 use trommel::options::FilterTuning;
@@ -56,7 +56,7 @@ fn newer_runs_have_the_keys_of_the_other_law() {
     let stored = stored(&workload, &Dist::Uniform);
     let (content, keys) = (stored.content(), &stored.keys);
     let newer = content.newer.expect("there are newer ones");
-    // 900 of 999 flushes become the last level.
+    // 900 of 999 flushes form the last level.
     assert_eq!((content.keys.len(), newer.len(), keys.stored().len()), (9009, 991, 10_000));
     let is_newer = |key: &[u8]| key >= &(1u64 << 50).to_be_bytes()[..];
     assert!(newer.iter().all(is_newer) && !content.keys.iter().any(is_newer));

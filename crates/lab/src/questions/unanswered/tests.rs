@@ -1,5 +1,4 @@
-//! Tests of questions without an answer: nothing stored answers them, and they are what they are
-//! called.
+//! Tests of unanswered questions: no stored key answers them, and each kind is what its name says.
 
 use std::collections::HashSet;
 
@@ -17,7 +16,7 @@ fn drawn(ask: Ask, keys: &KeySet, width: Option<u64>) -> Queries {
     ask.draw(keys, COUNT, width, &mut Rng::new(2))
 }
 
-/// Each question as a range.
+/// Returns each question as a range.
 fn ends(queries: &Queries) -> Vec<Ends> {
     let upper = |place| queries.upper(place).unwrap_or(queries.lower(place)).to_vec();
     (0..queries.len()).map(|place| (queries.lower(place).to_vec(), upper(place))).collect()
@@ -39,7 +38,7 @@ fn check_empty(ask: Ask, dist: &Dist, width: Option<u64>) {
     assert_eq!(ends, again, "one seed, the same questions");
 }
 
-/// Sets of every shape: numbers, bytes, text of one length and of many.
+/// Returns sets of every shape: numbers, bytes, texts of equal and of various lengths.
 fn shapes() -> impl Iterator<Item = Dist> {
     let laws = [Dist::Uniform, Dist::Intervals, Dist::Uuid7, Dist::UserTime, Dist::Hosts];
     laws.into_iter().chain([RealSet::Packages, RealSet::Ipv4Ranges].map(Dist::StandIn))

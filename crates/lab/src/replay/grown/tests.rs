@@ -1,4 +1,4 @@
-//! Recordings tell what happened, and what they say of codes is the paper's.
+//! Tests that recordings match what happened, and that their codes are those of the paper.
 
 use super::*;
 use crate::progress::Silent;
@@ -76,8 +76,7 @@ fn runs_that_hold_a_key_are_named_by_its_codes() {
     }
 }
 
-// GRF, section 4.2: level L - m - 1, and there the run that the position says, counted from the
-// oldest.
+// GRF, section 4.2: the run is in level L - m - 1, where the position counts runs from the oldest.
 #[test]
 fn positions_find_the_run_that_spans_find() {
     let recording = recorded(|plan| plan).expect("records");

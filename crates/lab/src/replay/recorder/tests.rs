@@ -1,4 +1,4 @@
-//! Every change of a tree has a name.
+//! Tests that every change of a tree has an event.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn changes_are_told_apart() {
     assert_eq!(event(&flushed, &merged), Some(expected));
     let moved: Levels = vec![vec![], vec![run((9, 10), 10)], vec![oldest]];
     assert_eq!(event(&before, &moved), Some(ReplayEvent::Move { runs: vec![(9, 10), (0, 9)] }));
-    // A key range of two runs is merged: what is left of the newer one stays.
+    // A partial merge of two runs: the rest of the newer run stays.
     let partly: Levels = vec![vec![run((9, 10), 4)], vec![run((0, 10), 96)]];
     let (inputs, outputs) = (vec![(9, 10), (0, 9)], vec![(9, 10), (0, 10)]);
     let expected = ReplayEvent::Merge { inputs, outputs, level: 1 };

@@ -1,4 +1,4 @@
-//! A recorded run is what happened, and what it says of keys is what the store says.
+//! Tests that a recording matches what happened, and that its answers are the store's.
 
 use trommel::options::Granularity;
 use trommel::{Background, GuardKind, Options, Policy, SyncPolicy};
@@ -7,7 +7,7 @@ use super::*;
 use crate::replay::recording::{ReplayAnswer, ReplayEvent};
 
 const FLUSHES: u64 = 90;
-/// One key is written by every seventh flush; one by the eleventh; one never.
+/// Every seventh flush writes this key, the eleventh flush writes `ONCE`, and none writes `NEVER`.
 const AGAIN: &str = "again";
 const ONCE: &str = "once";
 const NEVER: &str = "never";
@@ -26,8 +26,7 @@ fn plan(folder: &Path) -> RunToRecord {
     RunToRecord { file: folder.join("run.jsonl"), keys: keys.into(), bits_per_key: 12.0 }
 }
 
-/// Writes flushes whose values name them, waiting for merges now and then, and asks the store for
-/// what it was told.
+/// Writes flushes, waits for merges now and then, and reads back what was written.
 fn write(db: &Db) {
     for flush in 0..FLUSHES {
         for number in 0..30u64 {
@@ -61,7 +60,7 @@ fn recorded(options: Options) -> (Recording, trommel::stats::Stats) {
     (recording, db.stats().expect("open"))
 }
 
-/// The newest flush that wrote a key, of those before a flush.
+/// Returns the newest flush before `next` that wrote a key.
 fn newest(key: &str, next: u64) -> Option<u64> {
     let last = next.checked_sub(1)?;
     match key {
@@ -137,8 +136,7 @@ fn the_newest_version_of_a_key_is_where_the_recording_says() {
     }
 }
 
-// GRF, section 4.2: level L - m - 1, and there the run that the position says, counted from the
-// oldest.
+// GRF, section 4.2: the run is in level L - m - 1, where the position counts runs from the oldest.
 #[test]
 fn positions_of_the_newest_code_find_the_run_that_has_the_key() {
     let (recording, _) = recorded(options(GuardKind::Grf, Policy::lazy_leveling()));

@@ -1,4 +1,4 @@
-//! The history of a seed, with transactions.
+//! Draws the history of a seed, with transactions.
 
 use super::super::model::expiring;
 use super::super::operands::operand;
@@ -9,8 +9,8 @@ use super::{History, KEYS, SPACES};
 use crate::keys::rng::Rng;
 use trommel::testing::Fault;
 
-/// How often each kind comes, in the mean over all histories. What has no weight of its own comes
-/// where it makes sense.
+/// The mean weight of each kind over all histories. A kind without its own weight is drawn where it
+/// makes sense.
 const WEIGHTS: [(Kind, f64); 20] = [
     (Kind::Begin, 8.0),
     (Kind::Read, 20.0),
@@ -64,7 +64,7 @@ struct Drawer {
     next_number: u32,
     values: ValueDrawer,
     ticks: u32,
-    /// The disk is mended, or the power is cut, at the step with this number.
+    /// The step at which the disk is mended, or, if true, the power is cut.
     ends_at: Option<(u32, bool)>,
 }
 
@@ -81,8 +81,8 @@ pub(super) fn history(seed: u64, steps: u32) -> History {
     History { setup, steps: steps.collect() }
 }
 
-/// Whether operands are written for a key. Then its values never expire: what they make would
-/// change when these do.
+/// Whether the key of a write takes operands. Its values then never expire, since expiry would
+/// change what operands make of them.
 fn takes_operands(write: &Write) -> bool {
     write.place.is_multiple_of(3)
 }

@@ -3,8 +3,8 @@
 //! seed -> steps: begin, read, write in a transaction, commit     -> world: store | model
 //!                batches, conditions, drops, crashes between
 //! ```
-//! Invariant: one thread does all, so it is known what every read must give, and whether a commit
-//! must succeed: it must not only if somebody has written what it has read, or has locked what it
+//! Invariant: a single thread does everything, so the result of every read and every commit is
+//! known. A commit must fail only if someone has written what it read, or has locked what it
 //! writes. Nobody waits for a lock: the thread would wait for itself.
 
 mod draw;
@@ -22,18 +22,18 @@ use crate::keys::spread::number_of_spread;
 use step::NumberedStep;
 use world::World;
 
-/// Key spaces of a history, and the keys that each has. All have the same keys.
+/// Key spaces of a history, and keys of each. All have the same keys.
 pub(crate) const SPACES: usize = 4;
 pub(crate) const KEYS: usize = 40;
 
-/// The number of a key. None: it is no key of the history.
+/// Returns the number of a key. None: it is no key of the history.
 fn number_of_key(key: &[u8]) -> Option<usize> {
     number_of_spread(key).filter(|number| *number < KEYS)
 }
 
 /// A drawn history.
 pub(crate) struct History {
-    /// Draws the options of the first opening.
+    /// The seed of the options of the first opening.
     setup: u64,
     steps: Vec<NumberedStep>,
 }

@@ -1,9 +1,9 @@
-//! What key spaces must hold, of which some have no log.
+//! The expected contents of key spaces, some of which have no log.
 //! ```text
 //! with a log      one history: a crash leaves a prefix of it, over all of them alike
 //! without one     a history for each: a prefix, too, that has what was flushed
 //! ```
-//! Invariant: readers see all together.
+//! Invariant: readers see the writes of all models together.
 
 use super::super::keys::Keys;
 use super::super::model::{Model, Reopened, State};
@@ -11,24 +11,24 @@ use super::super::operation::Write;
 
 /// The models of all key spaces.
 pub(super) struct Models {
-    /// Of all key spaces.
+    /// What readers see, in all key spaces.
     seen: State,
     logged: Model,
-    /// By key space. None: it has a log.
+    /// The models of key spaces without a log. None: the key space has a log.
     unlogged: Vec<Option<Unlogged>>,
-    /// Keys of each.
+    /// Keys of each key space.
     keys: usize,
 }
 
 /// A key space without a log.
 struct Unlogged {
     model: Model,
-    /// Of each group of writes: the newest number that was visible then.
+    /// For each group of writes, the newest sequence number visible at that time.
     ends: Vec<u64>,
 }
 
 impl Models {
-    /// Of key spaces with so many keys each, that have a log or none.
+    /// Creates the models of key spaces, with a log or without. `keys`: the keys of each.
     pub(super) fn new(have_logs: &[bool], keys: usize) -> Self {
         let model = || Model::new(have_logs.len() * keys);
         let unlogged =
@@ -37,12 +37,12 @@ impl Models {
         Models { seen: model().seen().clone(), logged: model(), unlogged, keys }
     }
 
-    /// What readers see.
+    /// Returns what readers see.
     pub(super) fn seen(&self) -> &State {
         &self.seen
     }
 
-    /// The time, in ticks.
+    /// Returns the time, in ticks.
     pub(super) fn tick(&self) -> u32 {
         self.logged.tick()
     }
@@ -56,12 +56,13 @@ impl Models {
         unlogged.chain([&self.logged])
     }
 
-    /// Whether another write may fail.
+    /// Whether the models can take another write that may fail.
     pub(super) fn takes_doubt(&self) -> bool {
         self.all().all(Model::takes_doubt)
     }
 
-    /// `visible`: the newest number that readers see now. Gives whether the log has some of it.
+    /// Notes writes. `visible`: the newest number that readers see now. Returns whether the log has
+    /// some of the writes.
     pub(super) fn wrote(&mut self, writes: &[Write], acknowledged: bool, visible: u64) -> bool {
         let keys = self.keys;
         let in_space = |write: &Write| usize::from(write.place) / keys;
@@ -83,12 +84,12 @@ impl Models {
         !logged.is_empty()
     }
 
-    /// All that was acknowledged is durable that has a log.
+    /// Notes that all acknowledged writes of key spaces with a log are durable.
     pub(super) fn all_durable(&mut self) {
         self.logged.all_durable();
     }
 
-    /// All of a key space without a log is durable up to this number.
+    /// Notes that a key space without a log is durable up to this number.
     pub(super) fn flushed_through(&mut self, space: usize, number: u64) {
         if let Some(Unlogged { model, ends }) = &mut self.unlogged[space] {
             let count = ends.partition_point(|end| *end <= number);
@@ -104,7 +105,7 @@ impl Models {
         self.logged.overdue_durable();
     }
 
-    /// As much time as an interval of syncing has passed: another tick.
+    /// Notes that an interval of syncing has passed, which is one tick.
     pub(super) fn interval_passed(&mut self) {
         self.logged.interval_passed();
         let unlogged = self.unlogged.iter_mut().flatten();
@@ -112,8 +113,8 @@ impl Models {
         self.see();
     }
 
-    /// Compares what a store holds after it was opened again with what it may hold. `flushed`:
-    /// closing it has flushed what was in memory. `visible`: the newest number.
+    /// Compares the contents of a reopened store with the model. `flushed`: whether closing flushed
+    /// the memtables. `visible`: the newest sequence number.
     pub(super) fn reopened(
         &mut self,
         found: &State,
@@ -131,7 +132,7 @@ impl Models {
             let matched = model.reopened(of_space, Reopened { lossless: flushed, ..how }, keys);
             matched.map_err(|wrong| format!("{space}, which has no log: {wrong}"))?;
             ends.truncate(model.group_count());
-            // Numbers of what is lost are given again.
+            // The numbers of lost writes are given again.
             ends.iter_mut().for_each(|end| *end = visible.min(*end));
         }
         self.logged.reopened(with_log, how, keys)?;

@@ -1,5 +1,4 @@
-//! A transaction that is open, and what is known of it: what it must read, and whether it may
-//! commit.
+//! An open transaction with its model: what it must read, and whether it may commit.
 //! ```text
 //! moment + its own writes   -> what it reads
 //! what it has read          -> written since by somebody?   -> it must not commit
@@ -16,13 +15,13 @@ use super::step::{Stretch, name};
 use super::{KEYS, number_of_key};
 use crate::keys::spread::spread_key as key;
 
-/// A space in one of its lives: dropped and made anew, it is another one.
+/// One life of a key space: dropped and created again, the space has a new life.
 pub(super) type Life = u32;
 
-/// Keys of a space in one of its lives.
+/// Keys of a key space in one of its lives.
 pub(super) type Touched = (Life, Stretch);
 
-/// The key spaces as they are now.
+/// The current key spaces.
 pub(super) struct Spaces {
     pub(super) handles: Vec<Keyspace>,
     pub(super) lives: Vec<Life>,
@@ -70,19 +69,19 @@ pub(super) struct OpenTransaction {
     moment: State,
     own: Vec<(Life, Own)>,
     noted: Vec<Touched>,
-    /// When the first of the values that were read expires.
+    /// The earliest expiry of the values that were read.
     expiry: Option<u32>,
-    /// What it has locked, in order.
+    /// The locked keys, in order of locking.
     locked: Vec<Touched>,
-    /// Something was read that is not noted: its moment stays.
+    /// Whether a read was not noted. The transaction cannot move to a later moment then.
     keeps_moment: bool,
-    /// Each with how many writes and locks there were.
+    /// Each savepoint, with the numbers of writes and locks at that time.
     savepoints: Vec<(Savepoint, usize, usize)>,
-    /// How many writes there were at its moment.
+    /// The number of all writes at its moment.
     begun: usize,
 }
 
-/// What is there now, and what was written until now, by all.
+/// The current state, and all writes so far.
 #[derive(Clone, Copy)]
 pub(super) struct Now<'w> {
     pub(super) written: &'w [Touched],
@@ -91,21 +90,22 @@ pub(super) struct Now<'w> {
     pub(super) spaces: &'w Spaces,
 }
 
-/// What came of a read for update.
+/// The outcome of a read for update.
 pub(super) enum Locked {
     Read,
-    /// Its key was written since, and so was something else that it has read.
+    /// The key was written since, and the moment cannot move: another read has changed, or was not
+    /// noted.
     Refused,
 }
 
-/// What a commit must come to.
+/// The expected outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Commits,
     Conflicts,
 }
 
-/// What a transaction has written: all writes, and what they touch.
+/// The outcome of a commit: the writes, the keys they touch, and the result.
 pub(super) struct Outcome {
     pub(super) writes: Vec<Write>,
     pub(super) touched: Vec<Touched>,
@@ -134,18 +134,19 @@ impl OpenTransaction {
         self.moment.expire(tick);
     }
 
-    /// A space was dropped, and is empty now.
+    /// Notes that a key space was dropped, and so is empty.
     pub(super) fn lose(&mut self, space: usize) {
         Stretch::whole(space).places().for_each(|place| self.moment.0[place] = 0);
     }
 
-    /// The number that a key has for it, and whether it has written that itself.
+    /// Returns the number that the transaction sees for a key, and whether it has written the key
+    /// itself.
     fn number(&self, place: usize, spaces: &Spaces) -> (u32, bool) {
         let (life, key) = spaces.touched(Stretch::of_place(place));
         let hits = |(of, own): &&(Life, Own)| *of == life && own.stretch().meets(key);
         let before = (self.moment.0[place], false);
         self.own.iter().filter(hits).fold(before, |(number, is_own), (_, own)| match own {
-            // An operand alone reads what is beneath it.
+            // An operand alone reads the value beneath it.
             Own::Write(write) => (after(number, write.number), is_own || !own.is_operand()),
             Own::DeleteRange(_) => (0, true),
         })
@@ -157,7 +158,7 @@ impl OpenTransaction {
         self.expiry = self.expiry.into_iter().chain(expiries).min();
     }
 
-    /// Reads a key. None: it has failed.
+    /// Reads a key and compares. The inner error is the store's.
     pub(super) fn get(&mut self, place: usize, spaces: &Spaces) -> Checked<trommel::Result<()>> {
         let found = match self.transaction.of(spaces.of_place(place)).get(key(place % KEYS)) {
             Ok(found) => found,
@@ -173,7 +174,8 @@ impl OpenTransaction {
         compare(place, found.as_ref(), expected).map(Ok)
     }
 
-    /// Reads a key for update, which nobody else has locked. Its moment moves if it must and can.
+    /// Reads a key for update that no other transaction has locked. Moves to a later moment if it
+    /// must and can.
     pub(super) fn get_for_update(
         &mut self,
         place: usize,
@@ -205,7 +207,7 @@ impl OpenTransaction {
         compare(place, found.as_ref(), expected).map(|()| Ok(Locked::Read))
     }
 
-    /// Whether it has locked something of this.
+    /// Whether it has locked a key of these.
     pub(super) fn has_locked(&self, touched: &Touched) -> bool {
         meet(&self.locked, touched)
     }
@@ -298,7 +300,7 @@ impl OpenTransaction {
         }
     }
 
-    /// Commits it.
+    /// Commits the transaction.
     pub(super) fn commit(self, synced: bool, now: Now<'_>) -> Outcome {
         let verdict = self.verdict(now);
         let touched = self.own.iter().map(|(life, own)| (*life, own.stretch())).collect();
@@ -320,9 +322,9 @@ impl OpenTransaction {
         if conflicts { Verdict::Conflicts } else { Verdict::Commits }
     }
 
-    /// Whether something is not as it was that its commit looks at.
+    /// Whether anything that its commit validates has changed.
     fn has_changed(&self, now: Now<'_>) -> bool {
-        // Operands go on top of whatever others have written.
+        // Operands apply on top of whatever others have written.
         let own = self.own.iter().filter(|(_, own)| !own.is_operand());
         let own = own.map(|(life, own)| (*life, own.stretch()));
         let also = own.filter(|_| !self.is_serializable);
@@ -338,7 +340,7 @@ fn meet(all: &[Touched], (life, stretch): &Touched) -> bool {
     all.iter().any(|(of, other)| of == life && other.meets(*stretch))
 }
 
-/// A difference between what a key has and what it is to have.
+/// Compares the value of a key with its expected number.
 pub(super) fn compare(place: usize, found: Option<&Value>, expected: u32) -> Checked<()> {
     let found = found.map_or(Some(0), |value| number_of(value));
     if found == Some(expected) {

@@ -1,10 +1,10 @@
-//! The steps of a history with transactions, and how they are printed.
+//! The steps of a history with transactions, and their text form.
 
 use super::super::operands::operand_of;
 use super::super::operation::{End, Failure, Write};
 use super::{KEYS, SPACES};
 
-/// Keys of one space: [from, to) by their numbers.
+/// Keys of one key space by number, from `from` up to but excluding `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stretch {
     pub(crate) space: usize,
@@ -13,13 +13,13 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    /// The key at a place.
+    /// Returns the stretch of the single key at a place.
     pub(crate) fn of_place(place: usize) -> Self {
         let (space, from) = (place / KEYS, place % KEYS);
         Stretch { space, from, to: from + 1 }
     }
 
-    /// All keys of a space.
+    /// Returns all keys of a key space.
     pub(crate) fn whole(space: usize) -> Self {
         Stretch { space, from: 0, to: KEYS }
     }
@@ -32,13 +32,13 @@ impl Stretch {
         self.space == other.space && self.from < other.to && other.from < self.to
     }
 
-    /// Its deletion, key by key.
+    /// Returns the deletions of its keys, one by one.
     pub(crate) fn deletions(self) -> Vec<Write> {
         self.places().map(|place| Write { place: place as u16, number: 0 }).collect()
     }
 }
 
-/// One step. `which`: of those that are open, counted round.
+/// One step. `which` selects an open item, counted modulo their number.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
     Begin {
@@ -76,20 +76,21 @@ pub(crate) enum Step {
     Abandon {
         which: usize,
     },
-    /// One batch over all key spaces.
+    /// One batch over several key spaces.
     Write {
         writes: Vec<Write>,
         synced: bool,
     },
     DeleteRange(Stretch),
-    /// A batch on condition that keys have what they have, but for one if it `lies`.
+    /// A batch on condition that keys have their current values. If it `lies`, one expected value
+    /// is wrong.
     OnlyIf {
         places: Vec<usize>,
         lies: bool,
         writes: Vec<Write>,
     },
     PutIfAbsent(Write),
-    /// Swaps what is there, or what is not if it `lies`.
+    /// A swap that expects the current value, or if it `lies`, another one.
     Swap {
         write: Write,
         lies: bool,
@@ -142,7 +143,7 @@ pub(crate) struct NumberedStep {
 }
 
 impl Step {
-    /// Steps that do less of the same.
+    /// Returns simpler variants of the step.
     pub(crate) fn simpler(&self) -> Vec<Step> {
         let fewer = |writes: &[Write]| -> Vec<Vec<Write>> {
             let without = |place: usize| {
@@ -173,7 +174,7 @@ impl Step {
 }
 
 impl NumberedStep {
-    /// The step as people read it.
+    /// Describes the step for readers.
     pub(crate) fn tell(&self) -> String {
         format!("{:>6}  {}", self.number, self.step.tell())
     }
@@ -236,7 +237,7 @@ impl Step {
     }
 }
 
-/// A key by its space and number.
+/// Returns the name of a key: its key space and number.
 pub(crate) fn name(place: usize) -> String {
     format!("{}/{}", place / KEYS % SPACES, place % KEYS)
 }

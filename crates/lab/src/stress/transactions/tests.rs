@@ -1,4 +1,4 @@
-//! Runs of some seeds; and that what is broken on purpose is found.
+//! Tests that some seeds pass, and that deliberate faults are found.
 
 use std::sync::atomic::AtomicU64;
 

@@ -1,10 +1,10 @@
-//! A store with several key spaces on a simulated disk, and the model beside it.
+//! A store with several key spaces on a simulated disk, and its model.
 //! ```text
 //! step -> store (answer or error) -> model -> the touched keys, and now and then everything
 //! ```
-//! Invariant: an error is right only while the disk may fail, a conflict only where the model knows
-//! of one, and there it must come. After a crash there is a prefix of all writes, over all key
-//! spaces alike.
+//! Invariant: an error is right only while the disk may fail. A conflict is right only where the
+//! model expects one, and there it must occur. A crash leaves a prefix of all writes across all key
+//! spaces.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ use super::{KEYS, SPACES, number_of_key};
 use crate::keys::rng::scramble;
 use crate::keys::spread::spread_key as key;
 
-/// What is told of a bulk load.
+/// The name of a bulk load in messages.
 const INGEST: &str = "ingest";
-/// Every so many steps everything is compared.
+/// The steps between two comparisons of everything.
 const FULL_EVERY: u32 = 64;
 
 pub(crate) struct World {
@@ -44,22 +44,22 @@ pub(crate) struct World {
     clock: Arc<ManualClock>,
     options: Options,
     resources: Option<Resources>,
-    /// None only while it is opened again.
+    /// None only while it is reopened.
     db: Option<Db>,
     spaces: Spaces,
     names: Vec<String>,
-    /// Lives and names that were given.
+    /// The number of lives and names given so far.
     given: u32,
     model: Models,
-    /// For what is told of them.
+    /// The keys, for descriptions.
     keys: Keys,
-    /// What was written, in order.
+    /// Everything written, in order.
     written: Vec<Touched>,
     open: HeldList<OpenTransaction>,
     snapshots: HeldList<HeldSnapshot>,
-    /// The disk could fail at some time since the power was cut last.
+    /// Whether the disk could fail at some time since the last power cut.
     had_faults: bool,
-    /// A killed process has left unsynced bytes, and nothing was written since.
+    /// Whether a killed process left unsynced bytes, and nothing was written since.
     inherits: bool,
     done: Done,
 }
@@ -108,7 +108,7 @@ impl World {
         options.log(self.model.has_log(space))
     }
 
-    /// Opens the store and all key spaces, each with options of its own.
+    /// Opens the store and all key spaces, each with its own options.
     fn open(&mut self, setup: u64) -> Checked<()> {
         let wrong = |error: Error| format!("open: {error}");
         let db = self.open_on(&self.disk, Path::new(DIR)).map_err(wrong)?;
@@ -198,12 +198,12 @@ impl World {
         Ok(())
     }
 
-    /// An empty memtable is not flushed, and then nothing is synced.
+    /// Flushes a key space. An empty memtable is not flushed, so nothing is synced then.
     fn flush(&mut self, space: usize) -> Checked<()> {
         self.work("flush", false, |_, spaces| spaces.handles[space].flush())
     }
 
-    /// Background work, of a key space and kind that are drawn.
+    /// Does steps of background work, of drawn key spaces and kinds.
     fn step(&mut self, number: u32, count: u32) -> Checked<()> {
         (0..count).try_for_each(|nth| {
             let choice = scramble(u64::from(number) << 32 | u64::from(nth)) as usize;
@@ -215,7 +215,7 @@ impl World {
         self.disk.may_fail()
     }
 
-    /// `saves`: when it succeeds, all that was acknowledged is durable.
+    /// Does maintenance. `saves`: its success makes all acknowledged writes durable.
     fn work(
         &mut self,
         what: &str,
@@ -241,7 +241,7 @@ impl World {
         self.open.push(new);
     }
 
-    /// Does something in a transaction, which is given up if the disk fails.
+    /// Works in a transaction, which is dropped if the disk fails.
     fn read_inside(
         &mut self,
         which: usize,
@@ -257,7 +257,7 @@ impl World {
         Ok(())
     }
 
-    /// Reads a key for update, if no other transaction has locked it; then it must not be read.
+    /// Reads a key for update. The read must fail if another transaction has locked the key.
     fn read_for_update(&mut self, which: usize, place: usize) -> Checked<()> {
         let Some(at) = self.open.place(which) else { return Ok(()) };
         let could_fail = self.could_fail();
@@ -272,7 +272,7 @@ impl World {
             }
             Ok(Locked::Refused) => self.done.conflicts += 1,
             read => {
-                // Given up if the disk fails.
+                // A disk failure drops the transaction.
                 if self.done.allowed("read for update", could_fail, read)?.is_none() {
                     return Ok(());
                 }
@@ -287,13 +287,13 @@ impl World {
         Now { written: &self.written, seen, tick, spaces: &self.spaces }
     }
 
-    /// Whether an open transaction has locked something of this.
+    /// Whether an open transaction has locked any of these keys.
     fn is_locked(&self, touched: &[Touched]) -> bool {
         self.open.iter().any(|open| touched.iter().any(|touched| open.has_locked(touched)))
     }
 
-    /// What must come of a write of something that is locked. `could_fail`: the disk, when it was
-    /// made; values are put into their files before.
+    /// Checks that a write of locked keys was refused. `could_fail`: whether the disk could fail
+    /// during the write, since values are put into their files first.
     fn refused(
         &mut self,
         what: &str,
@@ -345,7 +345,7 @@ impl World {
         }
     }
 
-    /// Notes writes that were made, or failed.
+    /// Notes writes that were made, or that failed.
     fn note(&mut self, writes: &[Write], touched: Vec<Touched>, written: bool, synced: bool) {
         if writes.is_empty() {
             return;
@@ -355,7 +355,7 @@ impl World {
             return;
         }
         self.written.extend(touched);
-        // What has no log does not make the log anew that was read back.
+        // A write without a log does not rewrite the recovered log.
         self.inherits &= !is_logged;
         match self.options.sync {
             _ if self.inherits => {}
@@ -366,12 +366,12 @@ impl World {
         }
     }
 
-    /// The newest number that readers see.
+    /// Returns the newest sequence number that readers see.
     fn visible(&self) -> u64 {
         self.db().snapshot().sequence()
     }
 
-    /// Notes what of key spaces without a log is durable.
+    /// Notes how much of the key spaces without a log is durable.
     fn note_flushed(&mut self) {
         for space in 0..SPACES {
             if self.model.has_log(space) {
@@ -388,7 +388,7 @@ impl World {
         stretches.map(|stretch| self.spaces.touched(stretch)).collect()
     }
 
-    /// Makes writes by a call of the store.
+    /// Makes writes by one call of the store.
     fn write_by(
         &mut self,
         what: &str,
@@ -401,7 +401,7 @@ impl World {
         }
         let result = write(self);
         let touched = self.touched(writes);
-        // A bulk load passes over locks.
+        // A bulk load ignores locks.
         if what != INGEST && self.is_locked(&touched) {
             return self.refused(what, could_fail, result);
         }
@@ -547,7 +547,7 @@ impl World {
             world.spaces.handles[space].ingest(writes.iter().map(entry)).map(|_| ())
         })?;
         if self.written.len() > before {
-            // What was written before must not be lost where this is there.
+            // Earlier writes must survive wherever this load does.
             self.all_durable();
         }
         Ok(())
@@ -583,7 +583,7 @@ impl World {
         let new =
             self.db().keyspace(&self.names[space], self.options_of(space, setup)).map_err(wrong)?;
         self.spaces.handles[space] = new;
-        // The edit is durable, and all that was written before it.
+        // The edit is durable, and with it everything written before.
         self.all_durable();
         self.open.iter_mut().for_each(|transaction| transaction.lose(space));
         for held in self.snapshots.iter_mut() {
@@ -707,7 +707,7 @@ impl World {
         Ok(())
     }
 
-    /// What all key spaces hold.
+    /// Returns the contents of all key spaces.
     fn found(&self) -> Checked<Vec<u32>> {
         let spaces = self.spaces.handles.iter().map(|space| {
             contents(space.iter()).map_err(|error| format!("read everything: {error}"))?
@@ -764,7 +764,7 @@ impl World {
         self.done.disk_operations = self.disk.operations();
     }
 
-    /// The end of the history: everything once more, before and after it is opened again.
+    /// Ends the history: compares everything once more, before and after a reopening.
     pub(super) fn finish(mut self) -> Checked<Done> {
         self.disk.mend();
         self.work("settle at the end", false, |db, _| db.settle())?;
@@ -776,7 +776,7 @@ impl World {
     }
 }
 
-/// The numbers of a key space's values, by key; 0: none.
+/// Returns the numbers of a key space's values, by key; 0: the key has none.
 fn contents(scan: trommel::Scan) -> trommel::Result<Checked<Vec<u32>>> {
     let mut numbers = vec![0; KEYS];
     for entry in scan {

@@ -1,4 +1,4 @@
-//! The conditions of consistency (clause 3.3.2), and what follows from the commits.
+//! Checks the consistency conditions (clause 3.3.2), and what follows from the number of commits.
 //! ```text
 //! 1   W_YTD = sum(D_YTD)                       5   no carrier: there is a row of NEW-ORDER
 //! 2   D_NEXT_O_ID = max(O_ID) + 1              6   O_OL_CNT = lines of this order
@@ -7,9 +7,9 @@
 //! 4   sum(O_OL_CNT) = order lines              10  C_BALANCE = -C_YTD_PAYMENT
 //! 7   a line is delivered: its order has a carrier
 //! ```
-//! Nothing is delivered, so 10 has no delivered amounts. Numbers here begin with 0, so 2 has "+ 1"
-//! where the standard has "- 1" on one side.
-//! Invariant: every row of every table is looked at.
+//! Nothing is delivered during a run, so condition 10 has no delivered amounts. Numbers begin with
+//! 0 here, so condition 2 has "+ 1" where the standard has "- 1" on one side.
+//! Invariant: every row of every table is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ use crate::transactions::tpcc::schema::{
 use crate::transactions::tpcc::{NEW_ORDERS, PAYMENTS};
 use crate::transactions::work::{Totals, each_entry, unequal};
 
-/// What the rows of one district add up to.
+/// The sums over the rows of one district.
 #[derive(Default)]
 struct District {
     ytd: i128,
@@ -38,22 +38,22 @@ struct District {
     payments: i128,
 }
 
-/// What the rows of one order say.
+/// The facts from the rows of one order.
 #[derive(Default)]
 struct Order {
-    /// Whether there is a row of ORDER.
+    /// Whether the row of ORDER exists.
     is_there: bool,
     customer: i64,
     is_open: bool,
     is_local: bool,
     lines_said: i128,
     lines: i128,
-    /// Of these, those of another warehouse, and those that are delivered.
+    /// Lines among these of another warehouse, and delivered lines.
     remote_lines: i128,
     delivered_lines: i128,
 }
 
-/// What a store holds.
+/// The facts from all rows of a store.
 #[derive(Default)]
 struct Found {
     districts: BTreeMap<DistrictId, District>,
@@ -61,15 +61,15 @@ struct Found {
     stock_orders: i128,
     stock_ytd: i128,
     stock_remote: i128,
-    /// Of lines that the filling has not made.
+    /// Lines that are not part of the first filling.
     new_lines: i128,
     new_quantity: i128,
     new_remote: i128,
-    /// Of these, those whose amount is not quantity times price.
+    /// Lines among these whose amount is not quantity times price.
     wrong_amounts: i128,
     unbalanced: i128,
     payments: i128,
-    /// Rows that cannot be read, or of an index that fits no row.
+    /// Rows that do not decode, and index rows without a matching row.
     bad: i128,
 }
 
@@ -114,7 +114,7 @@ pub(super) fn check(
 }
 
 impl Order {
-    /// Conditions 6 and 7.
+    /// Whether conditions 6 and 7 hold.
     fn is_right(&self) -> bool {
         let delivered = if self.is_open { 0 } else { self.lines };
         let is_local = self.remote_lines == 0;
@@ -158,7 +158,7 @@ impl Found {
         self.districts.entry(id.unwrap_or(DistrictId { warehouse: 0, district: 0 })).or_default()
     }
 
-    /// Shows each row of a table; rows that are none are counted.
+    /// Passes each row of a table to `see`; rows that do not decode are counted.
     fn each<const WORDS: usize>(
         &mut self,
         store: &dyn TransactionalStore,
@@ -277,7 +277,7 @@ impl Found {
         })
     }
 
-    /// Condition 1, and with it condition 8: 9 says the same of districts.
+    /// Checks condition 1, and with it condition 8, since condition 9 says the same of districts.
     fn of_warehouses(&self) -> Vec<Option<String>> {
         let of = |(id, ytd): (&u32, &i128)| {
             let own = self.districts.iter().filter(|(district, _)| district.warehouse == *id);

@@ -1,12 +1,12 @@
-//! New orders, payments and order status of TPC-C, in the standard's proportions of 45 : 43 : 4, by
-//! clients that do not wait (clauses 2.4, 2.5, 2.6).
+//! TPC-C's new orders, payments and order status in the standard's proportions of 45 : 43 : 4, by
+//! clients without think time (clauses 2.4, 2.5, 2.6).
 //! ```text
 //! new order      district's next number | customer | 5 to 15 items and stocks -> order, its lines
 //! payment        warehouse, district, customer (6 of 10 by last name)         -> year to date
 //! order status   customer, its last order by an index, its lines              -> nothing
 //! ```
-//! Deliveries and stock levels are left out, and nobody types. So this is no result of TPC-C.
-//! Invariant: the conditions of clause 3.3.2 hold at every moment; `check` asks them at the end.
+//! Deliveries, stock levels and keying times are left out, so the results are not TPC-C results.
+//! Invariant: the conditions of clause 3.3.2 hold at every moment; `check` tests them at the end.
 
 mod check;
 mod scale;
@@ -23,21 +23,21 @@ use crate::transactions::tpcc::schema::{
 };
 use crate::transactions::work::{Client, Done, Totals, Work};
 
-/// The warehouses of one store.
+/// The workload over the warehouses of one store.
 pub(crate) struct Tpcc {
     scale: Scale,
     seed: u64,
 }
 
-/// Kinds, by their place among the names.
+/// Kinds of transactions, by their index among the names.
 const NEW_ORDERS: usize = 0;
 const PAYMENTS: usize = 1;
 const STATUSES: usize = 2;
 const KINDS: &[&str] = &["new_order", "payment", "order_status"];
-/// Of so many transactions, those of each kind.
+/// The proportions of the kinds.
 const SHARES: [u64; 3] = [45, 43, 4];
 
-/// A line of an order that is to be made.
+/// A line of an order to make.
 struct OrderLine {
     item: u32,
     supplier: u32,
@@ -50,7 +50,7 @@ struct NewOrder {
     lines: Vec<OrderLine>,
 }
 
-/// How a customer is found.
+/// How a customer is looked up.
 #[derive(Clone, Copy)]
 enum Who {
     Number(u32),
@@ -60,27 +60,28 @@ enum Who {
 
 struct Payment {
     district: DistrictId,
-    /// The customer's own district.
+    /// The district of the customer.
     home: DistrictId,
     who: Who,
     amount: i64,
-    /// The client, and which of its payments it is.
+    /// The client, and the number of its payment.
     by: (usize, u64),
 }
 
 impl Tpcc {
-    /// Of so many warehouses and items.
+    /// Creates the workload for this many warehouses and items.
     pub(crate) fn new(warehouses: u32, items: u64, seed: u64) -> Self {
         Tpcc { scale: Scale::of(warehouses, items), seed }
     }
 
-    /// A client has a warehouse of its own, as far as there are enough.
+    /// Draws a district. Clients have different warehouses as far as there are enough.
     fn draw_district(&self, client: &mut Client) -> DistrictId {
         let warehouse = client.nth as u32 % self.scale.warehouses;
         DistrictId { warehouse, district: client.rng.below(DISTRICTS.into()) as u8 }
     }
 
-    /// Another warehouse in so many of a hundred cases, if there is one.
+    /// Draws another warehouse in `percent` of all cases, if there is one; otherwise returns the
+    /// home warehouse.
     fn draw_warehouse(&self, home: u32, percent: u64, rng: &mut Rng) -> u32 {
         let is_remote = rng.below(100) < percent;
         let others = self.scale.warehouses - 1;
@@ -112,7 +113,7 @@ impl Tpcc {
                 quantity: within(rng, 1..=10) as i64,
             })
             .collect();
-        // One order in a hundred has a number that is no item's, and is rolled back.
+        // One order in a hundred has an unknown item, and is rolled back.
         if rng.below(100) == 0
             && let Some(last) = lines.last_mut()
         {
@@ -136,7 +137,7 @@ impl Tpcc {
     }
 }
 
-/// The number of a customer; of several with a name, that in the middle.
+/// Returns the number of a customer. Of several with the same name, it is the middle one.
 fn find_customer(open: &dyn OpenTransaction, home: DistrictId, who: Who) -> Result<u32> {
     let name = match who {
         Who::Number(number) => return Ok(number),
@@ -154,7 +155,7 @@ fn find_customer(open: &dyn OpenTransaction, home: DistrictId, who: Who) -> Resu
 }
 
 impl NewOrder {
-    /// False: a number is no item's.
+    /// False: an item is unknown.
     fn run(&self, open: &dyn OpenTransaction) -> Result<bool> {
         let NewOrder { district: at, customer, lines } = self;
         let home = WAREHOUSE.get(open, &warehouse_key(at.warehouse))?;
@@ -177,7 +178,7 @@ impl NewOrder {
             ORDER_LINE.put(open, &at.line_key(number, nth), row)?;
             sum += amount;
         }
-        // What the customer would be told.
+        // Computes the total that the customer would be told.
         let taxed = 10_000 + home[warehouse::TAX] + row[district::TAX];
         std::hint::black_box(sum * (10_000 - buyer[customer::DISCOUNT]) * taxed);
         Ok(true)
@@ -211,13 +212,13 @@ impl Payment {
         row[customer::YTD_PAYMENT] += amount;
         row[customer::PAYMENTS] += 1;
         CUSTOMER.put(open, &key, row)?;
-        // It belongs to the district where it was paid.
+        // The row belongs to the district in which the payment was made.
         HISTORY.put(open, &history_key(*at, number, Some(*by)), [*amount])?;
         Ok(true)
     }
 }
 
-/// Whether the customer's last order has as many lines as it says. (Every customer has one.)
+/// Whether the customer's last order has as many lines as it says. Every customer has an order.
 fn has_all_lines(open: &dyn OpenTransaction, at: DistrictId, who: Who) -> Result<bool> {
     let number = find_customer(open, at, who)?;
     CUSTOMER.get(open, &at.key_of(number))?;

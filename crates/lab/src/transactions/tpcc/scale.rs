@@ -1,11 +1,12 @@
-//! How large the tables are, what clients draw, and the first filling (clauses 1.2, 2.1.6, 4.3.3).
+//! The sizes of the tables, the draws of clients, and the first filling (clauses 1.2, 2.1.6,
+//! 4.3.3).
 //! ```text
 //! warehouse   10 districts, each with customers and as many orders, 3 of 10 of them new
 //!             a stock of every item
 //! ```
-//! The standard has 100,000 items and 3,000 customers of a district; with fewer items there are
-//! fewer customers in proportion.
-//! Invariant: a scale and a seed give the same rows to every store.
+//! The standard has 100,000 items and 3,000 customers per district. With fewer items, there are
+//! proportionally fewer customers.
+//! Invariant: a scale and a seed give every store the same rows.
 
 use crate::compare::{Space, TransactionalStore};
 use crate::error::Result;
@@ -16,33 +17,33 @@ use crate::transactions::tpcc::schema::{
 };
 
 pub(crate) const DISTRICTS: u8 = 10;
-/// With fewer, a district would have no new orders at first.
+/// The fewest items with which a district has new orders at first.
 const ITEMS_MIN: u64 = 1000;
 const ITEMS_MAX: u64 = 100_000;
 const CUSTOMERS_OF_100_ITEMS: u64 = 3;
-/// Cents that each customer has paid before.
+/// The first payment of each customer, in cents.
 pub(crate) const FIRST_PAYMENT: i64 = 1000;
-/// Last names that there are, at most.
+/// The most last names.
 const NAMES: u64 = 1000;
 
-/// How many of what there are.
+/// The sizes of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
     pub(crate) warehouses: u32,
-    /// Of each district.
+    /// Customers of each district.
     pub(crate) customers: u32,
     pub(crate) items: u32,
 }
 
-/// The lines of an order.
+/// The number of lines of an order.
 pub(crate) const LINES: std::ops::RangeInclusive<u64> = 5..=15;
 
-/// A number within bounds.
+/// Draws a number within bounds.
 pub(crate) fn within(rng: &mut Rng, bounds: std::ops::RangeInclusive<u64>) -> u64 {
     bounds.start() + rng.below(bounds.end() - bounds.start() + 1)
 }
 
-/// Not uniform, as NURand of clause 2.1.6: below `count`.
+/// Draws a non-uniform number below `count`, as NURand of clause 2.1.6.
 fn skewed(rng: &mut Rng, a: u64, count: u64) -> u64 {
     /// The standard's C, which may be any number.
     const C: u64 = 91;
@@ -50,14 +51,14 @@ fn skewed(rng: &mut Rng, a: u64, count: u64) -> u64 {
 }
 
 impl Scale {
-    /// Of so many items.
+    /// Returns the scale for this many items, clamped to the standard's.
     pub(crate) fn of(warehouses: u32, items: u64) -> Scale {
         let items = items.clamp(ITEMS_MIN, ITEMS_MAX);
         let customers = items * CUSTOMERS_OF_100_ITEMS / 100;
         Scale { warehouses, customers: customers as u32, items: items as u32 }
     }
 
-    /// Of the orders of a district that are there before, those that are delivered.
+    /// Returns how many of a district's first orders are delivered.
     pub(crate) fn delivered(self) -> u32 {
         self.customers - self.customers * 3 / 10
     }
@@ -76,7 +77,7 @@ impl Scale {
         skewed(rng, 8191, self.items.into()) as u32
     }
 
-    /// The number of a last name that some customer of every district has.
+    /// Draws the number of a last name that some customer of every district has.
     pub(crate) fn draw_name(self, rng: &mut Rng) -> u64 {
         skewed(rng, 255, self.names())
     }
@@ -85,7 +86,7 @@ impl Scale {
         NAMES.min(self.customers.into())
     }
 
-    /// The first customers have each name once.
+    /// Returns a customer's last name, by number. The first customers have each name once.
     fn name_of(self, customer: u32, rng: &mut Rng) -> u64 {
         let customer = u64::from(customer);
         if customer < self.names() { customer } else { self.draw_name(rng) }
@@ -136,7 +137,7 @@ impl Scale {
         Ok(())
     }
 
-    /// Each customer has one, in no order.
+    /// Loads an order for each customer, in random order.
     fn load_orders(self, filler: &Filler<'_>, district: DistrictId, rng: &mut Rng) -> Result<()> {
         let mut customers: Vec<u32> = (0..self.customers).collect();
         rng.shuffle(&mut customers);
@@ -165,7 +166,8 @@ impl Scale {
     }
 }
 
-/// The key of a payment: by which client, and the how manieth of it. None: of the filling.
+/// Returns the key of a payment. `by`: the client, and the number of its payment; None: the payment
+/// is part of the filling.
 pub(crate) fn history_key(
     district: DistrictId,
     customer: u32,
@@ -182,7 +184,7 @@ fn tax(rng: &mut Rng) -> i64 {
     rng.below(2001) as i64
 }
 
-/// Writes rows without a transaction.
+/// Writes rows without transactions.
 struct Filler<'a> {
     store: &'a dyn TransactionalStore,
 }

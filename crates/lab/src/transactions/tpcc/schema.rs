@@ -1,10 +1,10 @@
-//! Tables of TPC-C as key spaces: keys whose bytes are in the order of their numbers, and rows as
-//! words followed by filler text.
+//! The tables of TPC-C as key spaces. The bytes of keys have the order of their numbers. Rows are
+//! words followed by filler.
 //! ```text
 //! key   warehouse u32 | district u8 | ...           big-endian
 //! row   i64 | i64 | ... | filler                    little-endian; the length as the standard's
 //! ```
-//! Invariant: a row is as long as the standard's columns are, about, whatever the numbers in it.
+//! Invariant: a row is about as long as the standard's columns, whatever numbers it has.
 
 use crate::compare::{OpenTransaction, Space};
 use crate::error::{LabError, Result};
@@ -27,10 +27,10 @@ pub(crate) const SPACES: &[&str] = &[
 pub(crate) const WAREHOUSE: Table<2> = Table::new(0, 89);
 pub(crate) const DISTRICT: Table<3> = Table::new(1, 95);
 pub(crate) const CUSTOMER: Table<5> = Table::new(2, 655);
-/// Secondary index; its rows are empty.
+/// A secondary index; its rows are empty.
 pub(crate) const CUSTOMER_BY_NAME: Space = Space(3);
 pub(crate) const ORDER: Table<4> = Table::new(4, 36);
-/// Secondary index, the newest order of a customer first; its rows are empty.
+/// A secondary index with the newest order of a customer first; its rows are empty.
 pub(crate) const ORDER_BY_CUSTOMER: Space = Space(5);
 pub(crate) const NEW_ORDER: Space = Space(6);
 pub(crate) const ORDER_LINE: Table<5> = Table::new(7, 64);
@@ -38,7 +38,7 @@ pub(crate) const STOCK: Table<4> = Table::new(8, 306);
 pub(crate) const HISTORY: Table<1> = Table::new(9, 46);
 pub(crate) const ITEM: Table<1> = Table::new(10, 82);
 
-/// Words of a warehouse. Taxes and discounts are in ten thousandths, money in cents.
+/// Words of a warehouse. Taxes and discounts are in units of 1/10,000, money is in cents.
 pub(crate) mod warehouse {
     pub(crate) const YTD: usize = 0;
     pub(crate) const TAX: usize = 1;
@@ -63,7 +63,7 @@ pub(crate) mod customer {
 /// Words of an order.
 pub(crate) mod order {
     pub(crate) const CUSTOMER: usize = 0;
-    /// 0: not delivered.
+    /// 0: the order is not delivered.
     pub(crate) const CARRIER: usize = 1;
     pub(crate) const LINES: usize = 2;
     pub(crate) const ALL_LOCAL: usize = 3;
@@ -75,7 +75,7 @@ pub(crate) mod order_line {
     pub(crate) const SUPPLIER: usize = 1;
     pub(crate) const QUANTITY: usize = 2;
     pub(crate) const AMOUNT: usize = 3;
-    /// 0: not delivered.
+    /// 0: the line is not delivered.
     pub(crate) const DELIVERED: usize = 4;
 }
 
@@ -87,7 +87,7 @@ pub(crate) mod stock {
     pub(crate) const REMOTE: usize = 3;
 }
 
-/// A table whose rows have so many words.
+/// A table whose rows have `WORDS` words.
 #[derive(Clone, Copy)]
 pub(crate) struct Table<const WORDS: usize> {
     pub(crate) space: Space,
@@ -106,7 +106,7 @@ impl<const WORDS: usize> Table<WORDS> {
         row
     }
 
-    /// None: the row has another length.
+    /// Returns the words of a row. None: the row has another length.
     pub(crate) fn words(&self, row: &[u8]) -> Option<[i64; WORDS]> {
         let (words, _) = row.as_chunks::<8>();
         let words = words.get(..WORDS).filter(|_| row.len() == self.row_bytes)?;
@@ -114,7 +114,7 @@ impl<const WORDS: usize> Table<WORDS> {
         words.try_into().ok()
     }
 
-    /// None: there is no such row.
+    /// Looks up a row. None: there is no such row.
     pub(crate) fn find(
         &self,
         open: &dyn OpenTransaction,
@@ -128,7 +128,7 @@ impl<const WORDS: usize> Table<WORDS> {
         Ok(words)
     }
 
-    /// An error if there is no such row: the filling has made it.
+    /// Looks up a row of the first filling. An error if it is missing.
     pub(crate) fn get(&self, open: &dyn OpenTransaction, key: &[u8]) -> Result<[i64; WORDS]> {
         self.find(open, key)?.ok_or_else(|| self.bad(key, "is missing"))
     }
@@ -161,7 +161,7 @@ impl DistrictId {
         key
     }
 
-    /// Its key and a number: of a customer, or of an order.
+    /// Returns the key of a customer or an order of the district, by number.
     pub(crate) fn key_of(self, number: u32) -> Vec<u8> {
         let mut key = self.key();
         key.extend_from_slice(&number.to_be_bytes());
@@ -174,7 +174,7 @@ impl DistrictId {
         key
     }
 
-    /// Of an index by last name: the name, which ends with 0, then the customer.
+    /// Returns the key of an index by last name: the name, terminated by 0, and the customer.
     pub(crate) fn name_key(self, name: &str, customer: u32) -> Vec<u8> {
         let mut key = self.name_prefix(name);
         key.extend_from_slice(&customer.to_be_bytes());
@@ -188,14 +188,14 @@ impl DistrictId {
         key
     }
 
-    /// Of an index by customer: newer orders come first.
+    /// Returns the key of an index by customer, in which newer orders come first.
     pub(crate) fn customer_order_key(self, customer: u32, order: u32) -> Vec<u8> {
         let mut key = self.key_of(customer);
         key.extend_from_slice(&(u32::MAX - order).to_be_bytes());
         key
     }
 
-    /// Of a row of this district. None: the key is too short.
+    /// Returns the district of a row's key. None: the key is too short.
     pub(crate) fn of_key(key: &[u8]) -> Option<DistrictId> {
         let warehouse = u32::from_be_bytes(*key.first_chunk()?);
         Some(DistrictId { warehouse, district: *key.get(size_of::<u32>())? })
@@ -214,12 +214,12 @@ pub(crate) fn item_key(item: u32) -> [u8; 4] {
     item.to_be_bytes()
 }
 
-/// The last four bytes of a key as a number. None: there are none.
+/// Returns the last four bytes of a key as a number. None: the key is shorter.
 pub(crate) fn last_number(key: &[u8]) -> Option<u32> {
     key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// A customer's last name, of its number below 1000 (clause 4.3.2.3).
+/// Returns the last name with this number below 1000 (clause 4.3.2.3).
 pub(crate) fn last_name(number: u64) -> String {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];

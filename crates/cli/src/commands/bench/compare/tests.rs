@@ -1,4 +1,4 @@
-//! Tests of the text that reports become.
+//! Tests of the text of reports.
 
 use trommel_lab::{AskedAnswer, FillReport};
 

@@ -25,8 +25,8 @@ import org.apache.kafka.streams.processor.StateRestoreListener;
 import org.apache.kafka.streams.state.QueryableStoreTypes;
 
 /**
- * Counts orders of each customer, and those of each minute. It shows them on its output and on
- * http://127.0.0.1:8080, with how many records were replayed since it started.
+ * Counts the orders of each customer and of each minute. It shows the counts on its output and on
+ * http://127.0.0.1:8080, with the number of records replayed since it started.
  */
 public final class OrdersApp {
     static final String ORDERS = "orders";
@@ -47,7 +47,7 @@ public final class OrdersApp {
         streams.setGlobalStateRestoreListener(new CountReplayed());
     }
 
-    /** Runs until it is ended. */
+    /** Runs until it is stopped. */
     public static void main(String[] arguments) throws Exception {
         Properties config = new Properties();
         try (InputStream file = OrdersApp.class.getResourceAsStream("/application.properties")) {
@@ -64,7 +64,7 @@ public final class OrdersApp {
         }
     }
 
-    /** What the counts of customers say. */
+    /** A summary of the customers' counts. */
     private record Counted(long orders, long customers, List<KeyValue<String, Long>> first) {}
 
     private Counted counted() {

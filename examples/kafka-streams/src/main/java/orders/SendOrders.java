@@ -11,7 +11,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.errors.TopicExistsException;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** Makes the topic of orders, and sends some of them all the time. */
+/** Creates the topic of orders, and sends orders continuously. */
 public final class SendOrders {
     private static final int PARTITIONS = 4;
     private static final int CUSTOMERS = 5_000;
@@ -20,7 +20,7 @@ public final class SendOrders {
 
     private SendOrders() {}
 
-    /** Runs until it is ended. */
+    /** Runs until it is stopped. */
     public static void main(String[] arguments) throws Exception {
         String servers = "127.0.0.1:9092";
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", servers))) {

@@ -379,11 +379,11 @@ impl Error {
     }
 
     /// Returns a function that wraps an error of the operating system about `path`.
+    /// The path is copied only if there is an error.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
-        let path = path.into();
         // An error of the store that was wrapped in an I/O error is unwrapped.
         move |source| {
-            let of_system = |source| Error::Io { path, source: Arc::new(source) };
+            let of_system = |source| Error::Io { path: path.into(), source: Arc::new(source) };
             source.downcast().unwrap_or_else(of_system)
         }
     }

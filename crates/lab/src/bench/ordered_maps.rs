@@ -112,8 +112,8 @@ impl OrderedMap for FstMap {
     }
 }
 
-/// An adaptive radix tree. Only its inner nodes count as memory. A leaf of the paper is a pointer to
-/// the record; a leaf of this crate also holds the whole key.
+/// An adaptive radix tree. Only its inner nodes count as memory. A leaf of the paper is a pointer
+/// to the record; a leaf of this crate also holds the whole key.
 struct Art<K>(TreeMap<K, u64>);
 
 fn art_of_numbers(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {

@@ -131,7 +131,29 @@ pub struct Figure {
     /// The pictures. Empty: no row belongs to the figure.
     pub panels: Vec<Panel>,
     /// The power law of each curve. Empty: none is asked for.
-    pub laws: Vec<String>,
+    pub laws: Vec<CurveLaw>,
+}
+
+/// The power law of a curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurveLaw {
+    /// The title of its panel; empty if there is only one.
+    pub panel: String,
+    /// The name of the curve; empty if it is the only one.
+    pub curve: String,
+    pub(crate) law: Law,
+}
+
+impl CurveLaw {
+    /// Formats the law with the names of panel and curve. `x` is the name of x.
+    pub(crate) fn told(&self, x: &str) -> String {
+        let names = [&self.panel, &self.curve].map(String::as_str);
+        let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+        match names.is_empty() {
+            true => self.law.told(x),
+            false => format!("{}: {}", names.join(", "), self.law.told(x)),
+        }
+    }
 }
 
 /// One picture of a figure.
@@ -172,22 +194,18 @@ impl Figure {
 
     /// Returns the laws of the curves, with the curves' names. Curves without a law are left out.
     /// If x is a name, there are no laws.
-    fn laws_of_curves(&self) -> Vec<String> {
+    fn laws_of_curves(&self) -> Vec<CurveLaw> {
         if self.x_names.is_some() {
             return Vec::new();
         }
         let curves =
             self.panels.iter().flat_map(|panel| panel.curves.iter().map(move |one| (panel, one)));
-        let told = curves.filter_map(|(panel, curve)| {
-            let law = Law::of(&curve.points)?.told(&self.x_label);
-            let names = [&panel.title, &self.curve_names[curve.name]].map(String::as_str);
-            let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
-            Some(match names.is_empty() {
-                true => law,
-                false => format!("{}: {law}", names.join(", ")),
-            })
+        let laws = curves.filter_map(|(panel, curve)| {
+            let law = Law::of(&curve.points)?;
+            let curve = self.curve_names[curve.name].clone();
+            Some(CurveLaw { panel: panel.title.clone(), curve, law })
         });
-        told.collect()
+        laws.collect()
     }
 
     /// Returns the points of a panel as a table: x, then a column for each curve. The first row has

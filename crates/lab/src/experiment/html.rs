@@ -161,7 +161,7 @@ fn figure_text(figure: &Figure) -> String {
     let mut text =
         format!("<figure>\n<h3>{title}</h3>\n{picture}\n<details><summary>numbers</summary>\n");
     for law in &figure.laws {
-        text.push_str(&format!("<p class=\"note\">{}</p>\n", escaped(law)));
+        text.push_str(&format!("<p class=\"note\">{}</p>\n", escaped(&law.told(&figure.x_label))));
     }
     for panel in &figure.panels {
         text.push_str(&format!(

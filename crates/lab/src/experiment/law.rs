@@ -51,6 +51,17 @@ impl Law {
         self.factor * (x / self.unit).powf(self.exponent)
     }
 
+    /// Returns the unit of x, for readers.
+    pub(crate) fn unit(&self) -> String {
+        tick(self.unit)
+    }
+
+    /// Formats the law in few characters. `n` is x in units.
+    pub(crate) fn short(&self) -> String {
+        let [factor, error] = [readable(self.factor), format!("{:.0}", self.error * 100.0)];
+        format!("{factor} n^{:.2} ±{error} %", self.exponent)
+    }
+
     /// Formats the law for readers. `x` is the name of x.
     pub(crate) fn told(&self, x: &str) -> String {
         format!(
@@ -75,6 +86,7 @@ mod tests {
         assert!((law.factor - 3.0).abs() < 1e-9 && (law.exponent - 0.25).abs() < 1e-9, "{law:?}");
         assert!(law.unit == 1e6 && law.error < 1e-9, "{law:?}");
         assert_eq!(law.told("keys"), "3 × (keys / 1M)^0.25, within 0 %");
+        assert_eq!((law.short(), law.unit()), ("3 n^0.25 ±0 %".into(), "1M".into()));
     }
 
     #[test]

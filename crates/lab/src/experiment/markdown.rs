@@ -6,8 +6,11 @@
 //! ```
 //! Invariant: every claim has one row, and every linked figure is among `figure_files`.
 
+use std::collections::HashSet;
+
 use crate::experiment::chart::svg_file;
 use crate::experiment::claim::{Claim, ClaimOutcome, Verdict};
+use crate::experiment::figure::{CurveLaw, Figure};
 use crate::experiment::study::{Study, summary};
 
 /// The folder of the figures, next to the Markdown file.
@@ -55,10 +58,9 @@ fn failed(studies: &[Study], verdict: Verdict, heading: &str) -> String {
     for study in studies {
         for (claim, outcome) in study.claims() {
             if outcome.verdict == verdict {
-                let link = format!("[{0}](#{0})", study.experiment.name);
-                let why = outcome.why.clone();
+                let (plan, why) = (study.experiment.name.clone(), outcome.why.clone());
                 let [says, source, found, bound] = cells(claim, &outcome);
-                rows.push_str(&line(&[says, source, link, found, bound, why]));
+                rows.push_str(&line(&[says, source, plan, found, bound, why]));
             }
         }
     }
@@ -91,17 +93,34 @@ fn chapter(study: &Study) -> String {
     text
 }
 
-/// Lists the laws of its figures' curves.
+/// Lists the laws of its figures' curves, in one table for each figure.
 fn laws(study: &Study) -> String {
-    let figures = study.figures();
-    let laws = figures.iter().flat_map(|figure| {
-        figure.laws.iter().map(|law| line(&[figure.title.clone(), law.clone()]))
-    });
-    let rows: String = laws.collect();
-    match rows.is_empty() {
-        true => rows,
-        false => format!("\n{}{rows}", head(&["measured", "grows as"])),
-    }
+    study.figures().iter().map(laws_of).collect()
+}
+
+/// A row for each panel, and a column for each curve.
+fn laws_of(figure: &Figure) -> String {
+    let Some(first) = figure.laws.first() else { return String::new() };
+    let names = |of: fn(&CurveLaw) -> &String| {
+        let mut names: Vec<&String> = figure.laws.iter().map(of).collect();
+        let mut seen = HashSet::new();
+        names.retain(|name| seen.insert(*name));
+        names
+    };
+    let (panels, curves) = (names(|law| &law.panel), names(|law| &law.curve));
+    let title = format!("{}; n = {} / {}", figure.title, figure.x_label, first.law.unit());
+    let row = |panel: &&String| {
+        let cell = |curve: &&String| {
+            let mut laws = figure.laws.iter();
+            let found = laws.find(|law| law.panel == **panel && law.curve == **curve);
+            found.map(|found| found.law.short()).unwrap_or_default()
+        };
+        let cells = std::iter::once(panel.to_string()).chain(curves.iter().map(cell));
+        line(&cells.collect::<Vec<_>>())
+    };
+    let heading: Vec<&str> =
+        std::iter::once(title.as_str()).chain(curves.iter().map(|name| name.as_str())).collect();
+    format!("\n{}{}", head(&heading), panels.iter().map(row).collect::<String>())
 }
 
 /// Returns a claim, its source, the findings and the bound.

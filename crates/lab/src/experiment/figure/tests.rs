@@ -54,7 +54,8 @@ fn a_law_is_told_of_each_curve_that_has_one_if_it_is_asked_for() {
     let rows: Vec<Row> = [1e6, 1e7, 1e8]
         .map(|keys: f64| row(&[("keys", keys), ("miss", 2.0), ("hit", keys.sqrt())]))
         .to_vec();
-    let told = plan("law = true\nseries = [\"measure\"]").figure(&rows).laws;
+    let laws = plan("law = true\nseries = [\"measure\"]").figure(&rows).laws;
+    let told: Vec<String> = laws.iter().map(|law| law.told("keys")).collect();
     let [miss, hit] = ["miss: 2 × (keys / 1M)^0.00", "hit: 1000 × (keys / 1M)^0.50"];
     assert_eq!(told, [miss, hit].map(|law| format!("{law}, within 0 %")));
     assert!(plan("").figure(&rows).laws.is_empty());

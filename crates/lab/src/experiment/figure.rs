@@ -14,6 +14,7 @@ use serde::de::{Deserializer, Error as _};
 use crate::experiment::claim::{Wanted, has};
 use crate::experiment::law::Law;
 use crate::experiment::number::readable;
+use crate::experiment::plan::Scale;
 use crate::experiment::rows::{Row, Scalar};
 use crate::median::median;
 
@@ -22,6 +23,8 @@ use crate::median::median;
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigurePlan {
     title: String,
+    /// The only scale at which it can be drawn.
+    pub(crate) scale: Option<Scale>,
     #[serde(default)]
     mark: Mark,
     x: String,

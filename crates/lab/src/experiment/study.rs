@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::experiment::claim::{Claim, ClaimOutcome, Verdict};
-use crate::experiment::figure::Figure;
+use crate::experiment::figure::{Figure, FigurePlan};
 use crate::experiment::interval::RECORD;
 use crate::experiment::machine::Machine;
 use crate::experiment::plan::{Experiment, Scale};
@@ -56,7 +56,9 @@ impl Study {
 
     /// Returns the figures; those without rows have no panels.
     pub fn figures(&self) -> Vec<Figure> {
-        self.experiment.figures.iter().map(|plan| plan.figure(&self.rows)).collect()
+        let drawn = |plan: &&FigurePlan| plan.scale.is_none_or(|only| only == self.scale);
+        let plans = self.experiment.figures.iter().filter(drawn);
+        plans.map(|plan| plan.figure(&self.rows)).collect()
     }
 
     /// Returns the claims that can be shown at this scale, with their outcomes.

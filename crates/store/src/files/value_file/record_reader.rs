@@ -121,7 +121,10 @@ pub(super) fn plain_chunks(
         let own = check(&bytes[read..read + stored], (at.file, offset))?;
         *checksum = join(*checksum, own);
         let len = stored - CHECKSUM_BYTES;
-        bytes.copy_within(read..read + len, end);
+        // A single chunk is where it belongs.
+        if read != end {
+            bytes.copy_within(read..read + len, end);
+        }
         (read, end) = (read + stored, end + len);
     }
     Ok(start..end)

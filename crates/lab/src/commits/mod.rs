@@ -36,8 +36,10 @@ use worker::Worker;
 const THREADS_MAX: usize = 8;
 /// How long the threads of a round work.
 const ROUND: Duration = Duration::from_millis(700);
-/// Rounds of a history; each opens the store with other options.
-const ROUNDS: u64 = 6;
+/// Rounds of a history; each opens the store with other options. A plan whose time is over ends a
+/// history after the fewest.
+const ROUNDS_MIN: u64 = 3;
+const ROUNDS_MAX: u64 = 6;
 /// The most transactions of a thread in a round, since all are kept until they are replayed.
 const TRANSACTIONS_MAX: usize = 20_000;
 
@@ -184,7 +186,11 @@ impl<'p> History<'p> {
     }
 
     fn run(&mut self, report: &mut CommitsReport, progress: &mut dyn Progress) -> Checked<()> {
-        for round in 0..ROUNDS {
+        let start = Instant::now();
+        for round in 0..ROUNDS_MAX {
+            if round >= ROUNDS_MIN && start.elapsed() >= self.plan.time {
+                break;
+            }
             self.setup = self.rng.next_u64();
             let shared = self.open().map_err(|error| format!("open: {error}"))?;
             report.openings += 1;

@@ -89,7 +89,7 @@ mod text;
 pub use base::any_filter::{AnyFilter, AnyFilterBuilder};
 pub use base::filter::{
     GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder,
-    Trace, Untraced, UpperBound, ask_for, ask_for_lines, payload_bits,
+    Trace, Untraced, UpperBound, payload_bits, prefetch_lines_traced, prefetch_traced,
 };
 pub use base::filter_builder::FilterBuilder;
 pub use base::hash;

@@ -130,14 +130,14 @@ impl Memtable {
 
     /// Prefetches the Bloom bits that a lookup of `key` reads first.
     #[inline]
-    pub(crate) fn ask_for(&self, key: &[u8]) {
-        self.bloom.ask_for(key);
+    pub(crate) fn prefetch(&self, key: &[u8]) {
+        self.bloom.prefetch(key);
     }
 
     /// Prefetches the Bloom bits that an insert of `key` sets.
     #[inline]
-    pub(crate) fn ask_for_insert(&self, key: &[u8]) {
-        self.bloom.ask_for_insert(key);
+    pub(crate) fn prefetch_insert(&self, key: &[u8]) {
+        self.bloom.prefetch_insert(key);
     }
 
     /// False: the memtable has no entry of the key.

@@ -206,13 +206,13 @@ impl<'v> Batch<'v, '_> {
         for (group, searches) in searches.chunks_mut(GROUP).enumerate() {
             for Search { lookup, step, .. } in &*searches {
                 if let Some(Step::Fences(table)) = step {
-                    table.ask_for_fences(lookup.query.key);
+                    table.prefetch_fences(lookup.query.key);
                 }
             }
             searches.iter_mut().for_each(|search| self.find_block(search));
             for search in &*searches {
                 if let Some(Step::Block(table, number)) = search.step {
-                    table.ask_for_block(number);
+                    table.prefetch_block(number);
                 }
             }
             for (place, search) in (group * GROUP..).zip(searches) {
@@ -236,7 +236,7 @@ impl<'v> Batch<'v, '_> {
             self.go_on(search, ControlFlow::Continue(next));
         }
         if let Some(Step::Block(table, number)) = search.step {
-            table.ask_for_slot(number);
+            table.prefetch_slot(number);
         }
     }
 

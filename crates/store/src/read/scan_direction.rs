@@ -298,7 +298,7 @@ impl Side {
         }
         let key = self.direction.near(bounds);
         for approach in Approach::ALL.iter().filter(|_| unknown.len() > 1) {
-            approach.ask(unknown.iter().map(|place| (&*version.runs[*place].run, key)));
+            approach.prefetch(unknown.iter().map(|place| (&*version.runs[*place].run, key)));
         }
         unknown.into_iter().try_for_each(|place| self.add_run(&version.runs[place].run, bounds))
     }
@@ -449,9 +449,13 @@ impl Side {
         let (runs, near) = (&self.version.runs, self.direction.near(bounds));
         match &self.guard {
             Lazy::Runs(waiting) => {
-                approach.ask(waiting.iter().map(|(bound, place)| (&*runs[place].run, Some(bound))));
+                approach.prefetch(
+                    waiting.iter().map(|(bound, place)| (&*runs[place].run, Some(bound))),
+                );
             }
-            _ => approach.ask(self.waiting.iter().map(|(place, _)| (&*runs[*place].run, near))),
+            _ => {
+                approach.prefetch(self.waiting.iter().map(|(place, _)| (&*runs[*place].run, near)))
+            }
         }
     }
 

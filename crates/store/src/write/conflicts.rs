@@ -154,7 +154,7 @@ impl<'v> Since<'v> {
     /// Returns the first of some keys that has a newer entry. Asks the guard for all of them at
     /// once. Requires: there are at most [`GROUP`] keys.
     fn first_of<'k>(&self, keys: &[&'k [u8]]) -> Result<Option<&'k [u8]>> {
-        self.memtables().for_each(|memtable| keys.iter().for_each(|key| memtable.ask_for(key)));
+        self.memtables().for_each(|memtable| keys.iter().for_each(|key| memtable.prefetch(key)));
         if let Some(newer) = keys.iter().find(|key| self.is_newer_at_once(key)) {
             return Ok(Some(newer));
         }

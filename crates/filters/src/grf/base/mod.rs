@@ -24,7 +24,7 @@ mod short_ranges;
 
 use alloc::boxed::Box;
 
-use crate::base::filter::{Trace, ask_for_lines};
+use crate::base::filter::{Trace, prefetch_lines_traced};
 use crate::base::shape::FlushNumber;
 use crate::bits::simd::prefetch_lines;
 use crate::fingerprint::asked::Asked;
@@ -378,9 +378,9 @@ impl Base {
             return 0;
         }
         let guess = self.directory.estimate_place(list - 1, word);
-        ask_for_lines(&self.arena, guess.group_at, HEADER_LINES, trace);
+        prefetch_lines_traced(&self.arena, guess.group_at, HEADER_LINES, trace);
         let before = LINES_BEFORE * LINE_BYTES;
-        ask_for_lines(&self.arena, guess.at.wrapping_sub(before), LINES_ABOUT, trace);
+        prefetch_lines_traced(&self.arena, guess.at.wrapping_sub(before), LINES_ABOUT, trace);
         guess.across
     }
 

@@ -110,7 +110,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         let samples = self.section(Section::LoudsSamples);
         let selected = Selected::new(self.bits(Section::SparseLouds), samples);
         if let Some((node, width)) = selected.estimate_select(number) {
-            self.ask_for(Section::SparseLouds, node / 8);
+            self.prefetch(Section::SparseLouds, node / 8);
             self.load_edge((node, node.saturating_add(width)), label);
         }
     }
@@ -123,9 +123,9 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         const EITHER_SIDE: usize = 16;
         let before = (end.saturating_sub(node) as u64 * u64::from(label)) >> u8::BITS;
         let slot = node.saturating_add(before as usize);
-        self.ask_for(Section::SparseLabels, slot);
-        self.ask_for(Section::SparseHasChild, slot / 8);
-        self.ask_for(Section::SparseChildRanks, slot / BLOCK_BITS * 4);
+        self.prefetch(Section::SparseLabels, slot);
+        self.prefetch(Section::SparseHasChild, slot / 8);
+        self.prefetch(Section::SparseChildRanks, slot / BLOCK_BITS * 4);
         let len = self.layout.suffix.total() as usize;
         if len == 0 {
             return;
@@ -134,8 +134,8 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         let before = slot.saturating_sub(ranked.estimate_rank(slot));
         let leaf = u64::from(self.layout.counts.dense_leaves) + before as u64;
         let at = (leaf * len as u64 / 8) as usize;
-        self.ask_for(Section::Suffixes, at.saturating_sub(EITHER_SIDE));
-        self.ask_for(Section::Suffixes, at.saturating_add(EITHER_SIDE));
+        self.prefetch(Section::Suffixes, at.saturating_sub(EITHER_SIDE));
+        self.prefetch(Section::Suffixes, at.saturating_add(EITHER_SIDE));
     }
 
     #[inline(always)]

@@ -289,7 +289,7 @@ impl Writer {
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.logged()).zip(first.0..);
         // The prefetch completes while the log takes the write.
-        writes().next().into_iter().for_each(|write| touched.ask_for(write));
+        writes().next().into_iter().for_each(|write| touched.prefetch(write));
         let logged = touched.logged(writes(), (first, count));
         let grown = logged.map(|(first, count)| {
             let logged = writes().filter(|write| touched.is_logged(write));

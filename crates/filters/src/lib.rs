@@ -110,8 +110,8 @@ pub use base::wire::{Corrupt, Reader, Signature, Writer};
 pub use bits::AlignedBytes;
 pub use bits::simd::{prefetch_at, prefetch_lines};
 pub use fingerprint::Fingerprints;
-pub use fingerprint::asked::Asked;
-pub use fingerprint::questions::{AskedKey, Questions};
+pub use fingerprint::empty_queries::{EmptyQueries, EmptyQuery};
+pub use fingerprint::query_mix::QueryMix;
 pub use grf::{
     Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
 };

@@ -102,7 +102,7 @@ impl<'k> PointQuery<'_, 'k> {
     pub(crate) fn count(&self, tree: &OpenTree, costs: &QueryStats) {
         let before = tree.counters.queried(QueryKind::Point, costs);
         if costs.reached_runs > 0 && costs.true_positives == 0 {
-            tree.asked_keys.note_point(self.key, before);
+            tree.empty_query_sample.note_point(self.key, before);
         }
         if let Some(elastic) = &tree.elastic
             && costs.reached_runs > 0

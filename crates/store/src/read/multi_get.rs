@@ -73,7 +73,7 @@ pub(crate) fn multi_get_at(
         let first = answers.len();
         answers.extend(keys.iter().map(|_| Ok(None)));
         let costs = QueryStats::default();
-        let (answers, before) = (&mut answers[first..], tree.asked_keys.count(keys.len()));
+        let (answers, before) = (&mut answers[first..], tree.empty_query_sample.count(keys.len()));
         let reads = Reads::default();
         let apart = Vec::new();
         Batch { tree, version, at, answers, costs, reads, before, apart }.answer(keys);
@@ -351,7 +351,7 @@ impl<'v> Batch<'v, '_> {
             if self.costs.reached_runs > reached_runs && self.costs.true_positives == true_positives
             {
                 let before = self.before + self.costs.queries;
-                self.tree.asked_keys.note_point(query.key, before);
+                self.tree.empty_query_sample.note_point(query.key, before);
             }
             return added;
         }

@@ -34,10 +34,10 @@ use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::storage::clock::Clock;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
-use crate::tree::asked::AskedRounds;
-use crate::tree::asked_keys::AskedKeys;
+use crate::tree::empty_query_sample::EmptyQuerySample;
 use crate::tree::live_logs::LiveLogs;
 use crate::tree::obsolete_files::{Leaving, Obsolete};
+use crate::tree::query_mix::QueryMixRounds;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
@@ -64,8 +64,8 @@ pub(crate) struct OpenTree {
     /// Locked behind the installer.
     pub(crate) manifest: Arc<Mutex<Manifest>>,
     pub(crate) counters: Counters,
-    pub(crate) asked: AskedRounds,
-    pub(crate) asked_keys: AskedKeys,
+    pub(crate) query_mix: QueryMixRounds,
+    pub(crate) empty_query_sample: EmptyQuerySample,
     /// Filters that were found damaged at the opening, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
@@ -170,8 +170,8 @@ impl OpenTree {
     /// Returns the bits that parts should have by recent queries. None: use the options.
     pub(crate) fn allotment(&self, parts: &Parts) -> Option<Allotment> {
         let options = &self.table_files.options;
-        let (limit, lately) = (options.part_memory()?, self.asked_keys.lately()?);
-        Some(Allotment::of(parts, &lately.counts(parts), limit, options.bits_per_key))
+        let (limit, recent) = (options.part_memory()?, self.empty_query_sample.recent()?);
+        Some(Allotment::of(parts, &recent.counts(parts), limit, options.bits_per_key))
     }
 
     pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {

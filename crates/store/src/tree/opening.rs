@@ -26,12 +26,12 @@ use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::shared::worker_pool::Workers;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Switch};
-use crate::tree::asked::AskedRounds;
-use crate::tree::asked_keys::AskedKeys;
+use crate::tree::empty_query_sample::EmptyQuerySample;
 use crate::tree::guard_image;
 use crate::tree::live_logs::LiveLogs;
 use crate::tree::obsolete_files::Leaving;
 use crate::tree::open_tree::{Dropped, Installer, OpenTree};
+use crate::tree::query_mix::QueryMixRounds;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
 use crate::tree::table_files::{DamagedFilter, TableFiles, open_others, open_tables};
@@ -195,8 +195,8 @@ fn tree_of(
         workers: Arc::new(workers),
         installer: Mutex::new(Installer::new(next_flush)),
         counters: Counters::default(),
-        asked: AskedRounds::default(),
-        asked_keys: AskedKeys::new(options),
+        query_mix: QueryMixRounds::default(),
+        empty_query_sample: EmptyQuerySample::new(options),
         damaged_filters,
         elastic,
         merge_operator: options

@@ -11,7 +11,7 @@
 //! (ordering rule 3).
 
 use trommel_filters::{
-    Asked, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder, Questions,
+    EmptyQueries, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder, QueryMix,
 };
 
 use crate::entries::key_bounds::KeyBounds;
@@ -75,14 +75,14 @@ pub(crate) struct Expected {
     /// The number of keys in all parts, and in one part, approximately.
     pub(crate) all_keys: u64,
     pub(crate) keys: u64,
-    pub(crate) asked: Asked,
-    pub(crate) questions: Questions,
+    pub(crate) query_mix: QueryMix,
+    pub(crate) empty_queries: EmptyQueries,
 }
 
 impl Expected {
     fn prepare(&self, builder: PartBuilder) -> PartBuilder {
-        let builder = builder.asked(self.asked).with_sample(&self.sample, self.keys);
-        builder.with_questions(&self.questions, &self.sample, self.all_keys)
+        let builder = builder.query_mix(self.query_mix).with_sample(&self.sample, self.keys);
+        builder.with_empty_queries(&self.empty_queries, &self.sample, self.all_keys)
     }
 }
 

@@ -110,7 +110,7 @@ impl<'a> Packed<'a> {
     }
 
     /// Whether `bytes` can be the packed entries of `lists` lists.
-    pub(crate) fn is_one(bytes: &[u8], lists: usize) -> bool {
+    pub(crate) fn is_valid(bytes: &[u8], lists: usize) -> bool {
         if bytes.len() < LAYOUT_BYTES + FOOTER_BYTES {
             return false;
         }
@@ -121,7 +121,7 @@ impl<'a> Packed<'a> {
 
     fn has_a_layout(&self, lists: usize) -> bool {
         let len = self.bytes.len() - FOOTER_BYTES;
-        self.layout.is_one(lists, len)
+        self.layout.is_valid(lists, len)
             && self.layout.begin_of(self.len()) == self.layout.entries_at()
     }
 

@@ -13,7 +13,7 @@ use crate::base::filter::Trace;
 use crate::bits::rank_select::{BLOCK_BITS, SAMPLE_ONES, Selected};
 use crate::bits::simd;
 use crate::range::surf::layout::{EDGES_MAX, Section};
-use crate::range::surf::trie::{Found, SurfEffort, Trie};
+use crate::range::surf::trie::{FoundEdge, SurfEffort, Trie};
 
 /// The label of a key that ends at a node.
 const MARK: u8 = 0xff;
@@ -171,12 +171,12 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
 
     /// Returns the first edge of a node whose label is at least `label`.
     #[inline(always)]
-    pub(super) fn sparse_at_least(&mut self, node: usize, label: u8) -> Option<Found> {
+    pub(super) fn sparse_at_least(&mut self, node: usize, label: u8) -> Option<FoundEdge> {
         let end = self.sparse_end(node);
         let from = node + usize::from(self.sparse_mark(node, end));
         self.touch(Section::SparseLabels, from, end.saturating_sub(from));
         let slot = self.search(from, end, |lanes| simd::at_least(lanes, label))?;
-        Some(Found { slot, label: self.sparse_byte(slot) })
+        Some(FoundEdge { slot, label: self.sparse_byte(slot) })
     }
 
     /// Returns the first slot in `from..end` that `wanted` finds; it examines sixteen labels at

@@ -47,7 +47,7 @@ impl SurfEffort {
 
 /// An edge of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundEdge {
     pub(super) slot: usize,
     pub(super) label: u8,
 }
@@ -229,7 +229,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
 
     /// Returns the first edge of a node whose label is at least `label`.
     #[inline(always)]
-    pub(super) fn at_least(&mut self, level: usize, node: usize, label: u8) -> Option<Found> {
+    pub(super) fn at_least(&mut self, level: usize, node: usize, label: u8) -> Option<FoundEdge> {
         if self.is_dense(level) {
             self.dense_at_least(node, label)
         } else {

@@ -90,9 +90,9 @@ fn what_is_said_of_keys_is_so() {
                     assert!(holders.iter().all(|place| candidates.contains(place)), "{guard}");
                     told += holders.len();
                     // Each run has one table here.
-                    let asked = tree.asked_tables(KEY).expect("reads");
+                    let searched = tree.asked_tables(KEY).expect("reads");
                     let levels: Vec<usize> = tree.peek().runs.iter().map(|run| run.level).collect();
-                    assert_eq!((tree.table_levels(), asked.last()), (levels, holders.first()));
+                    assert_eq!((tree.table_levels(), searched.last()), (levels, holders.first()));
                     assert_eq!(tree.guard_codes(&Query::Point(KEY)).is_some(), tree.has_codes());
                 }
                 if !db.step().expect("steps") {

@@ -26,7 +26,7 @@ use crate::sync::Arc;
 /// at 0 by definition, so all of them contain this code, and no other table's span does. (GRF's
 /// design ends the code at B, the largest end of these spans. Where spans of runs overlap, newer
 /// tables with an old entry would then be candidates for every key of the base.)
-pub(crate) const OLDEST_RUN: FlushNumber = FlushNumber(1);
+pub(crate) const BASE_CODE_END: FlushNumber = FlushNumber(1);
 
 /// Makes the builder of a part that replaces another one.
 pub(crate) fn part_builder(
@@ -99,7 +99,7 @@ pub(crate) fn rebuild_part(
     let newer =
         newer.iter().rev().map(|placed| placed.run.clip(bounds)).filter_map(Result::transpose);
     let overlay = newer_tables.map(Ok).into_iter().chain(newer);
-    overlay.into_iter().try_fold(builder.finish(OLDEST_RUN), |part, run| {
+    overlay.into_iter().try_fold(builder.finish(BASE_CODE_END), |part, run| {
         insert_run(&part, &run?, (layout, shape), FlushNumber(0))
     })
 }

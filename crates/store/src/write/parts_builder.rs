@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::files::distinct_keys::Keys;
 use crate::files::placed_run::PlacedRun;
 use crate::guard::allotment::Allotment;
-use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
+use crate::guard::rebuild::{BASE_CODE_END, insert_run, part_builder};
 use crate::plan::flush_size::OverlayShare;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::tree::open_tree::OpenTree;
@@ -194,7 +194,7 @@ impl Building {
         let builder = std::mem::replace(&mut self.builder, next);
         self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
         let lower = std::mem::replace(&mut self.lower, lower.to_vec());
-        self.done.push((lower, builder.finish(OLDEST_RUN)));
+        self.done.push((lower, builder.finish(BASE_CODE_END)));
     }
 
     fn done_bytes(&self) -> usize {

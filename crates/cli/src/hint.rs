@@ -51,7 +51,7 @@ mod tests {
     use super::*;
     use crate::command_line::Arguments;
 
-    fn told(failure: fn(String) -> Failure, words: &[&str]) -> Option<String> {
+    fn hint(failure: fn(String) -> Failure, words: &[&str]) -> Option<String> {
         let line = ["trommel"].iter().chain(words);
         let command = Arguments::try_parse_from(line).expect("makes sense").command;
         of(&failure(String::new()), &command)
@@ -59,22 +59,22 @@ mod tests {
 
     #[test]
     fn the_way_out_has_the_name_of_the_folder() {
-        let told = |words: &[&str]| told(Failure::Damage, words);
-        let get = told(&["get", "--db", "a/words", "key"]).expect("a way");
+        let hint = |words: &[&str]| hint(Failure::Damage, words);
+        let get = hint(&["get", "--db", "a/words", "key"]).expect("a way");
         let verify = "`trommel verify --db a/words`";
         assert!(get.contains(verify) && get.contains("`trommel repair --db a/words`"), "{get}");
-        let verify = told(&["verify", "--db", "my words"]).expect("a way");
+        let verify = hint(&["verify", "--db", "my words"]).expect("a way");
         assert!(verify.starts_with("`trommel repair --db 'my words'`"), "{verify}");
-        assert_eq!(told(&["repair", "--db", "words"]), None);
-        assert_eq!(told(&["bench", "read"]), None, "its stores are its own");
+        assert_eq!(hint(&["repair", "--db", "words"]), None);
+        assert_eq!(hint(&["bench", "read"]), None, "its stores are its own");
     }
 
     #[test]
     fn beside_a_writer_the_commands_that_work_are_named() {
-        let put = told(Failure::InUse, &["put", "--db", "words", "key", "value"]).expect("a way");
+        let put = hint(Failure::InUse, &["put", "--db", "words", "key", "value"]).expect("a way");
         for words in ["words is open", "`trommel get`, `scan`", "dump --db words", "checkpoint"] {
             assert!(put.contains(words), "{put}");
         }
-        assert_eq!(told(Failure::Data, &["scan", "--db", "words"]), None);
+        assert_eq!(hint(Failure::Data, &["scan", "--db", "words"]), None);
     }
 }

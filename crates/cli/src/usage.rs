@@ -123,16 +123,16 @@ mod tests {
 
     #[test] // `trommel verify words` told that 'words' was not expected, and nothing else.
     fn a_store_without_its_option_is_told_the_right_form() {
-        let told = |typed| with_store_named(&words(typed));
+        let hint = |typed| with_store_named(&words(typed));
         let form = |line: &str| Some(format!("A store is named with --db: trommel {line}"));
-        assert_eq!(told("verify words"), form("verify --db words"));
+        assert_eq!(hint("verify words"), form("verify --db words"));
         assert_eq!(
-            told("--json get --guard grf words key"),
+            hint("--json get --guard grf words key"),
             form("--json get --guard grf --db words key")
         );
-        assert_eq!(told("checkpoint words copy"), form("checkpoint --db words copy"));
-        assert_eq!(told("verify it's"), form(r"verify --db 'it'\''s'"));
-        assert_eq!((told("get --db words key more"), told("demo words")), (None, None));
+        assert_eq!(hint("checkpoint words copy"), form("checkpoint --db words copy"));
+        assert_eq!(hint("verify it's"), form(r"verify --db 'it'\''s'"));
+        assert_eq!((hint("get --db words key more"), hint("demo words")), (None, None));
     }
 
     #[test]

@@ -89,7 +89,7 @@ mod text;
 pub use base::any_filter::{AnyFilter, AnyFilterBuilder};
 pub use base::filter::{
     GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder,
-    Trace, Untraced, UpperBound, ask_for, ask_for_lines, payload_bits,
+    Trace, Untraced, UpperBound, payload_bits, prefetch_lines_traced, prefetch_traced,
 };
 pub use base::filter_builder::FilterBuilder;
 pub use base::hash;
@@ -110,8 +110,8 @@ pub use base::wire::{Corrupt, Reader, Signature, Writer};
 pub use bits::AlignedBytes;
 pub use bits::simd::{prefetch_at, prefetch_lines};
 pub use fingerprint::Fingerprints;
-pub use fingerprint::asked::Asked;
-pub use fingerprint::questions::{AskedKey, Questions};
+pub use fingerprint::empty_queries::{EmptyQueries, EmptyQuery};
+pub use fingerprint::query_mix::QueryMix;
 pub use grf::{
     Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
 };

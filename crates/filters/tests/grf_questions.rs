@@ -6,8 +6,8 @@
 //! ever missed.
 
 use trommel_filters::{
-    AskedKey, Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample, Part, PartBuilder,
-    Query, Questions,
+    Codes, EmptyQueries, EmptyQuery, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample,
+    Part, PartBuilder, Query,
 };
 
 const KEYS: u64 = 400_000;
@@ -25,23 +25,23 @@ fn uniform() -> Vec<u64> {
     keys
 }
 
-fn part(keys: &[u64], bits_per_key: f64, questions: &Questions) -> Part {
-    part_of(keys, bits_per_key, questions, Fingerprints::Auto)
+fn part(keys: &[u64], bits_per_key: f64, queries: &EmptyQueries) -> Part {
+    part_of(keys, bits_per_key, queries, Fingerprints::Auto)
 }
 
-fn part_of(keys: &[u64], bits: f64, questions: &Questions, fingerprints: Fingerprints) -> Part {
+fn part_of(keys: &[u64], bits: f64, queries: &EmptyQueries, fingerprints: Fingerprints) -> Part {
     let options = GrfOptions { bits_per_key: bits, fingerprints, ..GrfOptions::default() };
     let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_be_bytes()).collect();
     let sample = KeySample::evenly(bytes.len(), |place| &bytes[place]);
     let builder = PartBuilder::new(&options).with_sample(&sample, bytes.len() as u64);
-    let mut builder = builder.with_questions(questions, &sample, bytes.len() as u64);
+    let mut builder = builder.with_empty_queries(queries, &sample, bytes.len() as u64);
     bytes.iter().for_each(|key| builder.push(key));
     builder.finish(FlushNumber(1))
 }
 
-fn questions(keys: impl Iterator<Item = u64>, is_point: bool) -> Questions {
+fn empty_queries(keys: impl Iterator<Item = u64>, is_point: bool) -> EmptyQueries {
     let keys: Vec<[u8; 8]> = keys.map(u64::to_be_bytes).collect();
-    Questions::of(keys.iter().map(|key| AskedKey { key, is_point }))
+    EmptyQueries::of(keys.iter().map(|key| EmptyQuery { key, is_point }))
 }
 
 fn is_maybe(part: &Part, query: &Query<'_>) -> bool {
@@ -91,9 +91,10 @@ fn assert_holds_all(part: &Part, keys: &[u64]) {
 #[test]
 fn points_close_behind_keys_are_learnt() {
     let keys = uniform();
-    let asked = questions(behind(&keys, 1, 701), true);
+    let queries = empty_queries(behind(&keys, 1, 701), true);
     for (bits, most) in [(8.0, 0.35), (12.0, 0.07), (16.0, 0.02)] {
-        let (even, learnt) = (part(&keys, bits, &Questions::default()), part(&keys, bits, &asked));
+        let (even, learnt) =
+            (part(&keys, bits, &EmptyQueries::default()), part(&keys, bits, &queries));
         let [before, after] = [&even, &learnt].map(|part| rate(part, behind(&keys, 2, 37)));
         assert!(before > 0.99, "{bits}: {before}");
         assert!(after < most, "{bits}: {after}");
@@ -109,8 +110,8 @@ fn points_close_behind_keys_are_learnt() {
 fn points_behind_keys_of_some_groups_cost_others_nothing() {
     let keys = uniform();
     let some = &keys[..keys.len() / 20];
-    let asked = questions(behind(some, 1, 67), true);
-    let (even, learnt) = (part(&keys, 12.0, &Questions::default()), part(&keys, 12.0, &asked));
+    let queries = empty_queries(behind(some, 1, 67), true);
+    let (even, learnt) = (part(&keys, 12.0, &EmptyQueries::default()), part(&keys, 12.0, &queries));
     assert!(rate(&learnt, behind(some, 2, 7)) < 0.05, "{}", rate(&learnt, behind(some, 2, 7)));
     // Elsewhere nobody asked so.
     let elsewhere = || absent(3, 200_000, 1).map(|key| key | 1 << 63);
@@ -123,10 +124,10 @@ fn points_behind_keys_of_some_groups_cost_others_nothing() {
 fn bits_go_where_questions_fall_and_nobody_pays_more_than_double() {
     let keys = uniform();
     for (bits, is_point) in [(8.0, true), (12.0, true), (12.0, false)] {
-        let even = part(&keys, bits, &Questions::default());
+        let even = part(&keys, bits, &EmptyQueries::default());
         for shift in [3, 6, 9] {
             // All of them fall into a 8th, a 64th, or a 512th of the keys.
-            let learnt = part(&keys, bits, &questions(absent(1, 5000, shift), is_point));
+            let learnt = part(&keys, bits, &empty_queries(absent(1, 5000, shift), is_point));
             let [before, after] =
                 [&even, &learnt].map(|part| rate(part, absent(2, 400_000, shift)));
             assert!(after < 0.4 * before, "{bits} {shift}: {before}, then {after}");
@@ -142,18 +143,18 @@ fn bits_go_where_questions_fall_and_nobody_pays_more_than_double() {
 #[test]
 fn questions_outlive_an_image() {
     let keys = uniform();
-    let asked = questions(behind(&keys, 1, 701), true);
+    let queries = empty_queries(behind(&keys, 1, 701), true);
     for kind in Fingerprints::ALL {
-        let built = part_of(&keys, 12.0, &asked, kind);
+        let built = part_of(&keys, 12.0, &queries, kind);
         let mut image = Vec::new();
         built.write_image(&mut image);
         let read = Part::read_image(&image).expect("an image");
-        let asked = |part: &Part| -> Vec<(Vec<u8>, bool)> {
-            part.questions().iter().map(|asked| (asked.key.to_vec(), asked.is_point)).collect()
+        let queries = |part: &Part| -> Vec<(Vec<u8>, bool)> {
+            part.empty_queries().iter().map(|query| (query.key.to_vec(), query.is_point)).collect()
         };
-        assert_eq!(asked(&read), asked(&built));
+        assert_eq!(queries(&read), queries(&built));
         let kept = if kind == Fingerprints::Spline { 0 } else { keys.len() / 4096 };
-        assert_eq!(read.questions().len(), kept, "{kind:?}");
+        assert_eq!(read.empty_queries().len(), kept, "{kind:?}");
         for key in behind(&keys, 2, 37) {
             let query = key.to_be_bytes();
             let query = Query::Point(&query);
@@ -169,10 +170,10 @@ fn text_is_divided_by_its_codes() {
     let sample = KeySample::evenly(words.len(), |place| words[place].as_bytes());
     let absent: Vec<String> =
         (0..900).map(|nth| format!("user{:08}/mail/{:04}x", nth * 3, nth % 7)).collect();
-    let asked = absent.iter().map(|key| AskedKey { key: key.as_bytes(), is_point: true });
+    let queries = absent.iter().map(|key| EmptyQuery { key: key.as_bytes(), is_point: true });
     let mut builder = PartBuilder::new(&GrfOptions::default());
     builder = builder.with_sample(&sample, words.len() as u64);
-    builder = builder.with_questions(&Questions::of(asked), &sample, words.len() as u64);
+    builder = builder.with_empty_queries(&EmptyQueries::of(queries), &sample, words.len() as u64);
     words.iter().for_each(|key| builder.push(key.as_bytes()));
     let part = builder.finish(FlushNumber(1));
     for key in &words {
@@ -264,17 +265,17 @@ fn keys_of_another_length_turn_that_off() {
 fn a_part_keeps_questions_of_its_own_keys_alone() {
     let keys = uniform();
     let (own, others) = keys.split_at(keys.len() / 2);
-    let asked = questions(behind(&keys, 1, 701), true);
+    let queries = empty_queries(behind(&keys, 1, 701), true);
     for (own, others) in [(own, others), (others, own)] {
-        let part = part(own, 12.0, &asked);
-        assert_eq!(part.questions().len(), own.len() / 4096);
-        let all: Vec<_> = part.questions().iter().map(|asked| asked.key.to_vec()).collect();
+        let part = part(own, 12.0, &queries);
+        assert_eq!(part.empty_queries().len(), own.len() / 4096);
+        let all: Vec<_> = part.empty_queries().iter().map(|query| query.key.to_vec()).collect();
         let is_own = |key: &[u8]| {
             key > &own[0].to_be_bytes()[..] && key < &own[own.len() - 1].to_be_bytes()[..]
         };
         assert!(all.iter().all(|key| is_own(key)));
-        let built = self::part(others, 12.0, part.questions());
-        assert!(built.questions().is_empty(), "nobody asked for these keys");
+        let built = self::part(others, 12.0, part.empty_queries());
+        assert!(built.empty_queries().is_empty(), "nobody asked for these keys");
     }
 }
 
@@ -297,10 +298,10 @@ fn samples_and_questions_of_any_kind_lose_no_key() {
     };
     for seed in 1..25 {
         let keys = words(seed, 1 + mixed(seed) % 9000);
-        let asked = words(if seed % 3 == 0 { seed } else { seed + 50 }, 2000);
-        let asked = asked.iter().enumerate();
-        let asked = asked.map(|(nth, key)| AskedKey { key, is_point: nth % 4 > 0 });
-        let questions = Questions::of(asked);
+        let queries = words(if seed % 3 == 0 { seed } else { seed + 50 }, 2000);
+        let queries = queries.iter().enumerate();
+        let queries = queries.map(|(nth, key)| EmptyQuery { key, is_point: nth % 4 > 0 });
+        let queries = EmptyQueries::of(queries);
         // Stretches wherever they lie, of other keys.
         let mut sample = KeySample::default();
         for stretch in 0..seed % 7 {
@@ -311,7 +312,7 @@ fn samples_and_questions_of_any_kind_lose_no_key() {
             let bits_per_key = [1.0, 6.0, 12.0, 30.0][seed as usize % 4];
             let options = GrfOptions { bits_per_key, fingerprints: kind, ..<_>::default() };
             let builder = PartBuilder::new(&options).with_sample(&sample, 1 << 20);
-            let mut builder = builder.with_questions(&questions, &sample, 1 << 20);
+            let mut builder = builder.with_empty_queries(&queries, &sample, 1 << 20);
             keys.iter().for_each(|key| builder.push(key));
             let part = builder.finish(FlushNumber(1));
             for key in &keys {
@@ -334,19 +335,19 @@ fn a_sample_of_some_keys_alone_keeps_the_budget() {
     let old = bytes.len() / 2;
     let sample = KeySample::evenly(old, |place| &bytes[place]);
     for hot in [&keys[old..], &keys[..old / 60]] {
-        let asked = questions(
+        let queries = empty_queries(
             absent(3, 40_000, 0).filter(|key| (hot[0]..hot[hot.len() - 1]).contains(key)),
             true,
         );
         for bits_per_key in [6.0, 12.0] {
             let options = GrfOptions { bits_per_key, ..GrfOptions::default() };
-            let bits = |questions: &Questions| {
+            let bits = |queries: &EmptyQueries| {
                 let builder = PartBuilder::new(&options).with_sample(&sample, KEYS);
-                let mut builder = builder.with_questions(questions, &sample, KEYS);
+                let mut builder = builder.with_empty_queries(queries, &sample, KEYS);
                 bytes.iter().for_each(|key| builder.push(key));
                 self::bits_per_key(&builder.finish(FlushNumber(1)), &keys)
             };
-            let (even, learnt) = (bits(&Questions::default()), bits(&asked));
+            let (even, learnt) = (bits(&EmptyQueries::default()), bits(&queries));
             assert!(learnt < even + 0.2, "{even}, then {learnt}");
         }
     }

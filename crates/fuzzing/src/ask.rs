@@ -78,7 +78,7 @@ pub(crate) fn check_error(error: &Error) {
 }
 
 /// What a store has answered.
-pub(crate) struct Asked {
+pub(crate) struct ReadBack {
     /// The keys of a scan, and their values.
     pub(crate) contents: Contents,
     /// `verify` found nothing.
@@ -86,7 +86,7 @@ pub(crate) struct Asked {
 }
 
 /// Opens a store and asks everything. None: it does not open.
-pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<Asked> {
+pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<ReadBack> {
     let db = open(disk, guard).inspect_err(check_error).ok()?;
     let is_sound = verify(&db).is_some_and(|report| report.damage.is_empty());
     let forward = collect(db.range(..), is_sound);
@@ -106,7 +106,7 @@ pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<Asked> {
     // What a killed writer wrote last counts from then on.
     let is_closed = db.sync().and_then(|()| db.close()).inspect_err(check_error).is_ok();
     follow(disk, &contents, is_sound && is_closed);
-    Some(Asked { contents, is_sound })
+    Some(ReadBack { contents, is_sound })
 }
 
 /// Another process reads along what was closed: it has all of it.

@@ -143,8 +143,8 @@ fn restore_until(disk: &Memory, until: Until, to: u64, is_sound: bool) {
     match backups.restore_until_with_progress(until, (ask::DIR, options), unlogged, go_on) {
         Ok(last) => {
             assert!(!is_sound || last <= to, "write {last} of {to}");
-            let asked = ask::ask(&restored, GUARD);
-            assert!(!is_sound || asked.is_some(), "what was restored does not open");
+            let read_back = ask::ask(&restored, GUARD);
+            assert!(!is_sound || read_back.is_some(), "what was restored does not open");
         }
         Err(error) => {
             if !matches!(error, Error::Option { .. }) {

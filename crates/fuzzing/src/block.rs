@@ -21,12 +21,12 @@ pub(crate) fn body(input: &[u8]) {
     let about = entries.as_deref().map_or_else(unknown, twin::about);
     let disk = disk_of(&on_disk, &about);
     let guard = guard_of(*guard);
-    let asked = ask::ask(&disk, guard);
+    let read_back = ask::ask(&disk, guard);
     if let Some(entries) = &entries {
-        let asked = asked.expect("a block as it should be is refused");
-        assert_eq!(asked.contents, twin::visible(entries.iter()), "not what the twin reads");
-        assert!(asked.is_sound, "damage in a block as it should be");
-        ask::go_on(&disk, (guard, GuardKind::Grf), Some(&asked.contents));
+        let read_back = read_back.expect("a block as it should be is refused");
+        assert_eq!(read_back.contents, twin::visible(entries.iter()), "not what the twin reads");
+        assert!(read_back.is_sound, "damage in a block as it should be");
+        ask::go_on(&disk, (guard, GuardKind::Grf), Some(&read_back.contents));
     }
     ask::dump_all(&disk, &ask::path("000001.table"));
 }
@@ -101,10 +101,10 @@ mod tests {
         };
         for (shared, is_sound) in [(4, true), (3, false), (1, false)] {
             let disk = disk_of(&frame::sealed(&block_sharing(shared), 0), &about(b"key b"));
-            let asked = ask::ask(&disk, GuardKind::Open).expect("its checksums are right");
-            assert_eq!(asked.is_sound, is_sound, "{shared} bytes");
+            let read_back = ask::ask(&disk, GuardKind::Open).expect("its checksums are right");
+            assert_eq!(read_back.is_sound, is_sound, "{shared} bytes");
             assert_eq!(twin::block(&block_sharing(shared)).is_some(), is_sound, "{shared} bytes");
-            assert_eq!(asked.contents.len(), 2, "a scan finds both");
+            assert_eq!(read_back.contents.len(), 2, "a scan finds both");
         }
     }
 }

@@ -71,8 +71,8 @@ fn mend_record(file: &mut [u8], at: usize, salt: u64) -> Option<usize> {
 pub(crate) fn mend_records(file: &mut [u8], salt: u64) {
     let mut at = HEADER_BYTES;
     while at < file.len() {
-        let is_one = file[at..].starts_with(RECORD_MAGIC);
-        at = is_one.then(|| mend_record(file, at, salt)).flatten().unwrap_or(at + 1);
+        let is_record = file[at..].starts_with(RECORD_MAGIC);
+        at = is_record.then(|| mend_record(file, at, salt)).flatten().unwrap_or(at + 1);
     }
 }
 

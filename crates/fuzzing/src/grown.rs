@@ -8,8 +8,8 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use trommel_filters::{
-    AskedKey, Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample, Part, PartBuilder,
-    Query, Questions, Shape, Span, TextModel,
+    Codes, EmptyQueries, EmptyQuery, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample,
+    Part, PartBuilder, Query, Shape, Span, TextModel,
 };
 
 /// Keys of one list, so that a run of the body is short.
@@ -81,13 +81,13 @@ fn model(learnt: &[Keys], code_bits: u16) -> TextModel {
 }
 
 /// Every third one is a range.
-fn questions((asked, are_close): &(Vec<Keys>, bool), base: &[Vec<u8>]) -> Questions {
-    let mut keys = list(asked);
+fn questions((queries, are_close): &(Vec<Keys>, bool), base: &[Vec<u8>]) -> EmptyQueries {
+    let mut keys = list(queries);
     let close = base.iter().step_by(3).map(|key| [&key[..], &[1]].concat());
     keys.extend(close.take(if *are_close { KEYS_MAX } else { 0 }));
-    let asked =
-        keys.iter().enumerate().map(|(place, key)| AskedKey { key, is_point: place % 3 > 0 });
-    Questions::of(asked)
+    let queries =
+        keys.iter().enumerate().map(|(place, key)| EmptyQuery { key, is_point: place % 3 > 0 });
+    EmptyQueries::of(queries)
 }
 
 pub(crate) fn body(input: &[u8]) {
@@ -106,7 +106,7 @@ pub(crate) fn body(input: &[u8]) {
     }
     let sample = KeySample::evenly(base.len(), |place| &base[place]);
     builder =
-        builder.with_questions(&questions(&case.questions, &base), &sample, base.len() as u64);
+        builder.with_empty_queries(&questions(&case.questions, &base), &sample, base.len() as u64);
     base.iter().for_each(|key| builder.push(key));
     let end = u64::from(!base.is_empty());
     let mut part = builder.finish(FlushNumber(end));

@@ -54,7 +54,7 @@ fn in_a_store(image: &[u8]) {
     let names = disk.list(std::path::Path::new(ask::DIR)).expect("the folder is there");
     let name = names.iter().find(|name| name.ends_with(".filter")).expect("it has an image");
     disk.put_file(ask::path(name), image);
-    let asked = ask::ask(&disk, GuardKind::Grf).expect("an image stops nothing");
-    assert_eq!(asked.contents, small.contents, "answers by another image");
+    let read_back = ask::ask(&disk, GuardKind::Grf).expect("an image stops nothing");
+    assert_eq!(read_back.contents, small.contents, "answers by another image");
     ask::dump_all(&disk, &ask::path(name));
 }

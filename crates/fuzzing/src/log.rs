@@ -31,13 +31,13 @@ pub(crate) fn body(input: &[u8]) {
     }
     let disk = ask::disk_of(&files);
     ask::dump_all(&disk, std::path::Path::new(ask::DIR));
-    let asked = ask::ask(&disk, GuardKind::Grf);
+    let read_back = ask::ask(&disk, GuardKind::Grf);
     if let Some(entries) = entries {
-        let asked = asked.as_ref().expect("a log as it should be is refused");
-        assert_eq!(asked.contents, twin::visible_of_log(&entries), "not what the twin reads");
+        let read_back = read_back.as_ref().expect("a log as it should be is refused");
+        assert_eq!(read_back.contents, twin::visible_of_log(&entries), "not what the twin reads");
     }
-    if let Some(asked) = asked {
-        let contents = asked.is_sound.then_some(&asked.contents);
+    if let Some(read_back) = read_back {
+        let contents = read_back.is_sound.then_some(&read_back.contents);
         ask::go_on(&disk, (GuardKind::Grf, GuardKind::Open), contents);
     }
     repair(&files);

@@ -23,8 +23,8 @@ pub(crate) fn body(input: &[u8]) {
     let disk = ask::disk_of(&files);
     let guard = guard_of(*guard);
     ask::dump_all(&disk, &ask::path("MANIFEST"));
-    if let Some(asked) = ask::ask(&disk, guard) {
-        let contents = asked.is_sound.then_some(&asked.contents);
+    if let Some(read_back) = ask::ask(&disk, guard) {
+        let contents = read_back.is_sound.then_some(&read_back.contents);
         ask::go_on(&disk, (guard, GuardKind::Grf), contents);
     }
     let disk = ask::disk_of(&files);

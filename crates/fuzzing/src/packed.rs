@@ -38,11 +38,11 @@ pub(crate) fn body(input: &[u8]) {
     let on_disk = if dictionary.is_some() { FORM_WITH_DICTIONARY } else { FORM_ZSTD };
     let disk = disk_of(&frame::sealed(&body, on_disk), dictionary, &about);
     let guard = guard_of(*guard);
-    let asked = ask::ask(&disk, guard);
+    let read_back = ask::ask(&disk, guard);
     if let Some(entries) = &entries {
-        let asked = asked.expect("a block as it should be is refused");
-        assert_eq!(asked.contents, twin::visible(entries.iter()), "not what the twin reads");
-        assert!(asked.is_sound, "damage in a block as it should be");
+        let read_back = read_back.expect("a block as it should be is refused");
+        assert_eq!(read_back.contents, twin::visible(entries.iter()), "not what the twin reads");
+        assert!(read_back.is_sound, "damage in a block as it should be");
     }
     ask::dump_all(&disk, &ask::path("000001.table"));
 }

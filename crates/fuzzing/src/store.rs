@@ -56,17 +56,19 @@ pub(crate) fn body(input: &[u8]) {
     let guard = guard_of(case.guard_at_reopen);
     let disk = ask::disk_of(&files);
     let damaged = ask::dump_all(&disk, std::path::Path::new(ask::DIR));
-    let asked = ask::ask(&disk, guard);
-    if let Some(asked) = &asked {
+    let read_back = ask::ask(&disk, guard);
+    if let Some(read_back) = &read_back {
         if !case.mend {
-            check_values(store, asked);
+            check_values(store, read_back);
         }
-        let contents = asked.is_sound.then_some(&asked.contents);
+        let contents = read_back.is_sound.then_some(&read_back.contents);
         ask::go_on(&disk, (guard, GuardKind::Grf), contents);
     }
     let is_untouched = files == store.files;
     if is_untouched {
-        assert!(damaged == 0 && asked.is_some_and(|asked| asked.contents == store.contents));
+        assert!(
+            damaged == 0 && read_back.is_some_and(|read_back| read_back.contents == store.contents)
+        );
     }
     repair(&files, guard, (!case.mend).then_some(store), is_untouched);
 }
@@ -115,8 +117,8 @@ fn mend(name: &str, bytes: &mut [u8]) {
 }
 
 /// Every key has a value that it has had.
-fn check_values(store: &SmallStore, asked: &ask::Asked) {
-    for (key, value) in &asked.contents {
+fn check_values(store: &SmallStore, read_back: &ask::ReadBack) {
+    for (key, value) in &read_back.contents {
         let had = store.ever.get(key).is_some_and(|values| values.contains(value));
         assert!(had, "{} has never had the value {}", key.escape_ascii(), value.escape_ascii());
     }
@@ -129,11 +131,12 @@ fn repair(files: &Files, guard: GuardKind, genuine: Option<&SmallStore>, is_unto
         Err(error) => return ask::check_error(&error),
     };
     assert!(!is_untouched || !report.changed, "a sound store was touched");
-    let asked = ask::ask(&disk, guard);
+    let read_back = ask::ask(&disk, guard);
     if let Some(store) = genuine {
         let refused = || ask::open(&disk, guard).err();
-        let asked = asked.unwrap_or_else(|| panic!("repaired, and refused: {:?}", refused()));
-        assert!(asked.is_sound, "a repaired store verifies");
-        check_values(store, &asked);
+        let read_back =
+            read_back.unwrap_or_else(|| panic!("repaired, and refused: {:?}", refused()));
+        assert!(read_back.is_sound, "a repaired store verifies");
+        check_values(store, &read_back);
     }
 }

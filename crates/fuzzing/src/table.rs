@@ -24,8 +24,8 @@ pub(crate) fn body(input: &[u8]) {
     let files = [("MANIFEST".into(), manifest), ("000001.table".into(), file)];
     let disk = ask::disk_of(&files);
     let guard = guard_of(*guard);
-    if let Some(asked) = ask::ask(&disk, guard) {
-        let contents = asked.is_sound.then_some(&asked.contents);
+    if let Some(read_back) = ask::ask(&disk, guard) {
+        let contents = read_back.is_sound.then_some(&read_back.contents);
         ask::go_on(&disk, (guard, GuardKind::Table(kinds::BLOCKED_BLOOM)), contents);
     }
     // A tree that is made anew out of this table.

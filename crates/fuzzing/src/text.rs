@@ -56,8 +56,8 @@ fn read(text: &[u8], layout: TextLayout, header: bool) -> (Vec<TextRecord>, bool
         }
     }
     assert_eq!(input.bytes_read(), text.len() as u64, "the end comes too early");
-    let told = records.len() as u64 + input.empty_lines();
-    assert!(told <= lines, "{told} entries and empty lines in {lines} lines");
+    let counted = records.len() as u64 + input.empty_lines();
+    assert!(counted <= lines, "{counted} entries and empty lines in {lines} lines");
     (records, true)
 }
 

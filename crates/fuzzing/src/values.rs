@@ -56,11 +56,11 @@ pub(crate) fn body(input: &[u8]) {
     let disk = ask::disk_of(&files);
     ask::dump_all(&disk, std::path::Path::new(ask::DIR));
     ask::dump_all(&disk, &ask::path(&files[3].0));
-    if let Some(asked) = ask::ask(&disk, GUARD) {
-        let longest = asked.contents.values().map(Vec::len).max().unwrap_or(0);
+    if let Some(read_back) = ask::ask(&disk, GUARD) {
+        let longest = read_back.contents.values().map(Vec::len).max().unwrap_or(0);
         let bytes = files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
-        assert!(!asked.is_sound || longest <= bytes * RATIO_MAX, "a value of {longest} bytes");
-        let contents = asked.is_sound.then_some(&asked.contents);
+        assert!(!read_back.is_sound || longest <= bytes * RATIO_MAX, "a value of {longest} bytes");
+        let contents = read_back.is_sound.then_some(&read_back.contents);
         ask::go_on(&disk, (GUARD, GuardKind::Open), contents);
     }
     // A tree that is made anew out of them.

@@ -79,7 +79,7 @@ fn report_shape(chucky: &Chucky, plan: &TreePlan) {
     let levels = 0..plan.runs_of_levels.len();
     let lengths: Vec<u32> = levels
         .filter_map(|level| plan.slot(level, 0))
-        .map(|slot| chucky.print_bits(slot))
+        .map(|slot| chucky.fingerprint_bits(slot))
         .collect();
     println!("  bits of fingerprints by level {lengths:?}; {:?}", chucky.shape());
 }

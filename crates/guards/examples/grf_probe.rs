@@ -331,23 +331,24 @@ fn report_queries(part: &Part, queries: &[u64], width: u64) {
         needless += if codes.is_all() { 100 } else { codes.as_slice().len() };
     }
     let mut counter = LineCounter::default();
-    let (mut lines, mut unasked, mut pages) = (0, 0, 0);
+    let (mut lines, mut not_prefetched, mut pages) = (0, 0, 0);
     for &key in queries.iter().take(10_000) {
         let bytes = key.to_be_bytes();
         part.candidates_traced(&Query::Point(&bytes), &mut codes, &mut counter);
-        (unasked, pages) = (unasked + counter.unasked(), pages + counter.pages());
+        (not_prefetched, pages) =
+            (not_prefetched + counter.not_prefetched(), pages + counter.pages());
         lines += counter.take();
     }
     let (count, traced) = (queries.len() as f64, queries.len().min(10_000) as f64);
     println!(
-        "  width {width}: {:.2} % false positives ({:.2} % base), {:.4} runs needlessly; {:.0} ns alone, {:.1} lines on {:.1} pages, {:.1} lines not asked for",
+        "  width {width}: {:.2} % false positives ({:.2} % base), {:.4} runs needlessly; {:.0} ns alone, {:.1} lines on {:.1} pages, {:.1} lines not prefetched",
         100.0 * positives as f64 / count,
         100.0 * base_positives as f64 / count,
         needless as f64 / count,
         lone_ns(part, queries, width),
         lines as f64 / traced,
         pages as f64 / traced,
-        unasked as f64 / traced,
+        not_prefetched as f64 / traced,
     );
 }
 

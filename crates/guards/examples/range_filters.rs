@@ -88,12 +88,12 @@ fn keys_and_lefts(arguments: &Arguments) -> (Vec<u64>, Vec<u64>) {
 }
 
 /// A set of queries: ranges without keys.
-struct Questions {
+struct QuerySet {
     name: &'static str,
     ranges: Vec<([u8; 8], [u8; 8])>,
 }
 
-fn questions(keys: &[u64], lefts: &[u64], count: usize) -> Vec<Questions> {
+fn questions(keys: &[u64], lefts: &[u64], count: usize) -> Vec<QuerySet> {
     let widths = [("point", 0), ("2^5", 5), ("2^10", 10), ("2^20", 20), ("near 2^5", 5)];
     let mut random = Random(7);
     let mut all = Vec::new();
@@ -111,7 +111,7 @@ fn questions(keys: &[u64], lefts: &[u64], count: usize) -> Vec<Questions> {
                 break;
             }
         }
-        all.push(Questions { name, ranges });
+        all.push(QuerySet { name, ranges });
     }
     all
 }
@@ -143,7 +143,7 @@ fn variants(kind: &'static dyn FilterKind, bits: f64) -> Vec<(String, FilterOpti
     }
 }
 
-fn measure(name: &str, options: &FilterOptions, keys: &[u64], all: &[Questions]) {
+fn measure(name: &str, options: &FilterOptions, keys: &[u64], all: &[QuerySet]) {
     let start = Instant::now();
     let mut builder = options.builder();
     for key in keys {
@@ -157,7 +157,7 @@ fn measure(name: &str, options: &FilterOptions, keys: &[u64], all: &[Questions])
     let lost = keys.iter().filter(|key| !filter.may_contain(&key.to_be_bytes())).count();
     assert_eq!(lost, 0, "{name} lost keys");
     print!("| {name} | {size:.2} | {build_ns:.0} |");
-    for Questions { ranges, .. } in all {
+    for QuerySet { ranges, .. } in all {
         let mut times = Vec::new();
         let mut maybe = 0;
         for batch in ranges.chunks(BATCH) {

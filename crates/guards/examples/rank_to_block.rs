@@ -70,21 +70,21 @@ impl Blocks {
     }
 }
 
-struct Found {
+struct Timing {
     nanoseconds: f64,
     /// Keys that more than one block may have.
     unsure: usize,
 }
 
-fn ask_fences(blocks: &Blocks, queries: &[(u64, usize)]) -> Found {
+fn ask_fences(blocks: &Blocks, queries: &[(u64, usize)]) -> Timing {
     let start = now_ns();
     for (key, block) in queries {
         assert_eq!(black_box(blocks.by_fences(*key)), *block, "fences");
     }
-    Found { nanoseconds: (now_ns() - start) / queries.len() as f64, unsure: 0 }
+    Timing { nanoseconds: (now_ns() - start) / queries.len() as f64, unsure: 0 }
 }
 
-fn ask_ranks(part: &Part, blocks: &Blocks, queries: &[(u64, usize)]) -> Found {
+fn ask_ranks(part: &Part, blocks: &Blocks, queries: &[(u64, usize)]) -> Timing {
     let start = now_ns();
     let mut unsure = 0;
     for (key, block) in queries {
@@ -94,7 +94,7 @@ fn ask_ranks(part: &Part, blocks: &Blocks, queries: &[(u64, usize)]) -> Found {
         assert!((first..=last).contains(block), "rank: {block} in {first}..={last}");
         unsure += usize::from(black_box(last) > first);
     }
-    Found { nanoseconds: (now_ns() - start) / queries.len() as f64, unsure }
+    Timing { nanoseconds: (now_ns() - start) / queries.len() as f64, unsure }
 }
 
 fn main() {

@@ -146,9 +146,9 @@ fn main() {
         let options = FilterOptions::new(kind, arguments.bits);
         let filter = build(&options, &keys);
         let lost = hits.iter().filter(|&&key| !ask(&filter, key, 1)).count();
-        let (lines, unasked) = lines_of(&filter, &hits);
+        let (lines, not_prefetched) = lines_of(&filter, &hits);
         println!(
-            "  denied keys: {lost}; {:.0} ns a hit, {lines:.1} lines, {unasked:.1} not asked for",
+            "  denied keys: {lost}; {:.0} ns a hit, {lines:.1} lines, {not_prefetched:.1} not prefetched",
             lone_ns(&filter, &hits, 1)
         );
         for (width, queries) in WIDTHS.into_iter().zip(&queries) {
@@ -222,9 +222,9 @@ fn misses(
 fn report(filter: &Filter, queries: &[u64], width: u64) {
     let positives = queries.iter().filter(|&&key| ask(filter, key, width)).count();
     let (low, high) = wilson(positives, queries.len());
-    let (lines, unasked) = lines_of(filter, queries);
+    let (lines, not_prefetched) = lines_of(filter, queries);
     println!(
-        "  width 2^{}: {:.3} % false positives ({:.3} to {:.3}); {:.0} ns; {lines:.1} lines a point, {unasked:.1} not asked for",
+        "  width 2^{}: {:.3} % false positives ({:.3} to {:.3}); {:.0} ns; {lines:.1} lines a point, {not_prefetched:.1} not prefetched",
         width.ilog2(),
         100.0 * positives as f64 / queries.len() as f64,
         100.0 * low,
@@ -236,14 +236,14 @@ fn report(filter: &Filter, queries: &[u64], width: u64) {
 /// Returns the cache lines that a point query reads, and how many of them were not prefetched.
 fn lines_of(filter: &Filter, queries: &[u64]) -> (f64, f64) {
     let mut counter = LineCounter::default();
-    let (mut lines, mut unasked, counted) = (0, 0, queries.len().min(10_000));
+    let (mut lines, mut not_prefetched, counted) = (0, 0, queries.len().min(10_000));
     for &key in &queries[..counted] {
         let bytes = key.to_be_bytes();
         filter.may_contain_traced(&HashedKey::new(&bytes), &mut counter);
-        unasked += counter.unasked();
+        not_prefetched += counter.not_prefetched();
         lines += counter.take();
     }
-    (lines as f64 / counted as f64, unasked as f64 / counted as f64)
+    (lines as f64 / counted as f64, not_prefetched as f64 / counted as f64)
 }
 
 /// Returns the 95 % Wilson interval of a share.

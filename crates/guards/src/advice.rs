@@ -31,7 +31,7 @@ const COMPARED: [&dyn FilterKind; 8] = [
 
 /// The weights of the kinds of queries, in any unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub struct QueryWeights {
     /// Gets of single keys.
     pub points: f64,
     /// Scans of short ranges.
@@ -40,10 +40,10 @@ pub struct Asked {
     pub prefixes: f64,
 }
 
-impl Default for Asked {
+impl Default for QueryWeights {
     /// Equal weights.
-    fn default() -> Asked {
-        Asked { points: 1.0, ranges: 1.0, prefixes: 1.0 }
+    fn default() -> QueryWeights {
+        QueryWeights { points: 1.0, ranges: 1.0, prefixes: 1.0 }
     }
 }
 
@@ -65,11 +65,11 @@ pub struct Advice {
 
 impl Advice {
     /// The false positive rate of a mix of queries.
-    pub fn rate(&self, asked: Asked) -> f64 {
-        let all = asked.points + asked.ranges + asked.prefixes;
-        let wrong = asked.points * self.points
-            + asked.ranges * self.ranges
-            + asked.prefixes * self.prefixes;
+    pub fn rate(&self, weights: QueryWeights) -> f64 {
+        let all = weights.points + weights.ranges + weights.prefixes;
+        let wrong = weights.points * self.points
+            + weights.ranges * self.ranges
+            + weights.prefixes * self.prefixes;
         if all > 0.0 { wrong / all } else { 0.0 }
     }
 }
@@ -82,11 +82,11 @@ impl Advice {
 /// The keys are not in ascending order.
 ///
 /// ```
-/// use trommel_guards::{Asked, advise};
+/// use trommel_guards::{QueryWeights, advise};
 ///
 /// let key = |n| format!("user{:04}time{:06}", n / 9, n * 331);
 /// let keys: Vec<String> = (0..3000).map(key).collect();
-/// let advice = advise(&keys, 14.0, Asked { points: 0.2, ranges: 0.8, prefixes: 0.0 })?;
+/// let advice = advise(&keys, 14.0, QueryWeights { points: 0.2, ranges: 0.8, prefixes: 0.0 })?;
 /// println!("{} denies all but {:.3} of it", advice[0].options.kind.name(), advice[0].ranges);
 /// # assert!(advice[0].ranges <= advice[8].ranges);
 /// # Ok::<(), trommel_filters::OutOfOrder>(())
@@ -94,11 +94,11 @@ impl Advice {
 pub fn advise(
     keys: &[impl AsRef<[u8]>],
     bits_per_key: f64,
-    asked: Asked,
+    weights: QueryWeights,
 ) -> Result<Vec<Advice>, OutOfOrder> {
     let from_absent = |three: &[_; 3]| from_absent(three.each_ref().map(AsRef::as_ref));
     let ranges: Vec<Range<Vec<u8>>> = absent(keys).map(from_absent).collect();
-    advise_for(keys, bits_per_key, asked, &ranges)
+    advise_for(keys, bits_per_key, weights, &ranges)
 }
 
 /// Same as [`advise`], with the ranges that will be scanned. If these are much shorter than the
@@ -107,7 +107,7 @@ pub fn advise(
 /// prefixes to 0.
 ///
 /// ```
-/// use trommel_guards::{Asked, PrefixLevels, advise_for};
+/// use trommel_guards::{QueryWeights, PrefixLevels, advise_for};
 ///
 /// let text = |user: u64, time: u64| format!("user{user:08}time{time:08}");
 /// let keys: Vec<String> = (0..4000).map(|n| text(n * 24_877, n * 7919)).collect();
@@ -115,8 +115,8 @@ pub fn advise(
 /// let user = |n: u64| format!("user{:08}", n * 24_877 + 7)..format!("user{:08}", n * 24_877 + 8);
 /// let ranges: Vec<_> = (0..4000).map(times).chain((0..4000).map(user)).collect();
 ///
-/// let asked = Asked { points: 1.0, ranges: 1.0, prefixes: 0.0 };
-/// let best = &advise_for(&keys, 14.0, asked, &ranges)?[0];
+/// let weights = QueryWeights { points: 1.0, ranges: 1.0, prefixes: 0.0 };
+/// let best = &advise_for(&keys, 14.0, weights, &ranges)?[0];
 /// assert_eq!(best.options.kind.name(), "prefix-ribbon");
 /// assert_eq!(best.options.tuning.get::<PrefixLevels>().to_string(), "12+21");
 /// # Ok::<(), trommel_filters::OutOfOrder>(())
@@ -124,19 +124,19 @@ pub fn advise(
 pub fn advise_for(
     keys: &[impl AsRef<[u8]>],
     bits_per_key: f64,
-    asked: Asked,
+    weights: QueryWeights,
     ranges: &[Range<impl AsRef<[u8]>>],
 ) -> Result<Vec<Advice>, OutOfOrder> {
     if keys.len() < 3 {
         return Ok(Vec::new());
     }
-    let questions = Questions::new(keys, ranges);
+    let queries = SampleQueries::new(keys, ranges);
     let of = |kind| FilterOptions::new(kind, bits_per_key);
-    let measured = |options| measure(keys, options, &questions);
-    let by_rate = |one: &Advice, other: &Advice| one.rate(asked).total_cmp(&other.rate(asked));
+    let measured = |options| measure(keys, options, &queries);
+    let by_rate = |one: &Advice, other: &Advice| one.rate(weights).total_cmp(&other.rate(weights));
     let all = COMPARED.into_iter().map(of).map(measured);
     let mut all = all.collect::<Result<Vec<Advice>, OutOfOrder>>()?;
-    let levels = candidates(keys, &questions.ranges).into_iter();
+    let levels = candidates(keys, &queries.ranges).into_iter();
     let prefixes = levels.map(|it| of(kinds::PREFIX_RIBBON).tuned(FilterTuning::new().with(it)));
     let prefixes = prefixes.map(measured).collect::<Result<Vec<Advice>, OutOfOrder>>()?;
     all.extend(prefixes.into_iter().min_by(by_rate));
@@ -153,15 +153,18 @@ fn absent<K: AsRef<[u8]>>(keys: &[K]) -> impl Iterator<Item = &[K; 3]> {
 }
 
 /// Queries for keys, ranges and prefixes that no filter here contains.
-struct Questions<'k> {
+struct SampleQueries<'k> {
     /// Absent keys, with their shortest prefixes that no key has. A key that is a prefix of another
     /// one has none.
     points: Vec<(&'k [u8], Option<&'k [u8]>)>,
     ranges: Vec<KeyRange<'k>>,
 }
 
-impl<'k> Questions<'k> {
-    fn new<K: AsRef<[u8]>, R: AsRef<[u8]>>(keys: &'k [K], ranges: &'k [Range<R>]) -> Questions<'k> {
+impl<'k> SampleQueries<'k> {
+    fn new<K: AsRef<[u8]>, R: AsRef<[u8]>>(
+        keys: &'k [K],
+        ranges: &'k [Range<R>],
+    ) -> SampleQueries<'k> {
         let with_prefix = |three: &'k [K; 3]| {
             let [before, key, after] = three.each_ref().map(AsRef::as_ref);
             let shared = common_bytes(before, key).max(common_bytes(key, after));
@@ -175,7 +178,7 @@ impl<'k> Questions<'k> {
             let range = KeyRange::of_bounds(Bound::Included(lower), Bound::Excluded(upper))?;
             kept.is_none_or(|key| key.as_ref() >= upper).then_some(range)
         };
-        Questions {
+        SampleQueries {
             points: absent(keys).map(with_prefix).collect(),
             ranges: ranges.iter().filter_map(range).collect(),
         }
@@ -185,7 +188,7 @@ impl<'k> Questions<'k> {
 fn measure(
     keys: &[impl AsRef<[u8]>],
     options: FilterOptions,
-    questions: &Questions<'_>,
+    queries: &SampleQueries<'_>,
 ) -> Result<Advice, OutOfOrder> {
     let mut builder = options.builder();
     for key in keys.iter().step_by(2) {
@@ -194,7 +197,7 @@ fn measure(
     let bytes = builder.finish();
     let bits_per_key = bytes.len() as f64 * 8.0 / keys.len().div_ceil(2) as f64;
     let filter = options.kind.read(AlignedBytes::from_slice(&bytes)).expect("it was just built");
-    let Questions { points, ranges } = questions;
+    let SampleQueries { points, ranges } = queries;
     let is_there = |prefix: Option<&[u8]>| prefix.is_none_or(|it| filter.may_contain_prefix(it));
     Ok(Advice {
         bits_per_key,
@@ -263,14 +266,17 @@ mod tests {
             let ordered: std::collections::BTreeSet<[u8; 8]> = spread.collect();
             ordered.into_iter().collect()
         };
-        let ranges = Asked { points: 0.0, ranges: 1.0, prefixes: 0.0 };
+        let ranges = QueryWeights { points: 0.0, ranges: 1.0, prefixes: 0.0 };
         let advice = advise(&keys, 14.0, ranges).expect("in order");
         assert_eq!(advice.len(), COMPARED.len() + 1);
         let last = advice.last().expect("some");
         assert_eq!((last.options.kind.name(), last.ranges), ("blocked-bloom", 1.0));
         assert!(advice[0].ranges < 0.01 && advice[0].rate(ranges) == advice[0].ranges);
         assert!(advice.iter().all(|it| it.bits_per_key < 18.0), "{advice:?}");
-        let points = Asked { points: 1.0, ..Asked { points: 0.0, ranges: 0.0, prefixes: 0.0 } };
+        let points = QueryWeights {
+            points: 1.0,
+            ..QueryWeights { points: 0.0, ranges: 0.0, prefixes: 0.0 }
+        };
         let best = &advise(&keys, 14.0, points).expect("in order")[0];
         assert!(best.points < 0.01, "{best:?}");
     }
@@ -289,7 +295,7 @@ mod tests {
         advice.options.tuning.get::<crate::PrefixLevels>().to_string()
     }
 
-    const RANGES: Asked = Asked { points: 0.0, ranges: 1.0, prefixes: 0.0 };
+    const RANGES: QueryWeights = QueryWeights { points: 0.0, ranges: 1.0, prefixes: 0.0 };
 
     /// A table with one row per user.
     #[test]
@@ -335,17 +341,17 @@ mod tests {
         let keys: Vec<String> = (0..9).map(|nth| format!("{nth}")).collect();
         let ranges =
             ["1".."2", "1".."20", "0".."1", "01".."2", "7".."9", "80".."9", "9".."99", "2".."1"];
-        let questions = Questions::new(&keys, &ranges);
-        let asked = questions.ranges.iter().map(|range| range.lower());
-        assert_eq!(asked.collect::<Vec<_>>(), [&b"1"[..], b"01", b"80", b"9"]);
-        assert_eq!(questions.points.len(), 4);
+        let queries = SampleQueries::new(&keys, &ranges);
+        let lowers = queries.ranges.iter().map(|range| range.lower());
+        assert_eq!(lowers.collect::<Vec<_>>(), [&b"1"[..], b"01", b"80", b"9"]);
+        assert_eq!(queries.points.len(), 4);
     }
 
     #[test]
     fn what_is_out_of_order_or_too_little_is_told() {
-        assert!(advise(&["b", "a", "a", "a"], 14.0, Asked::default()).is_err());
-        assert!(advise(&["a", "b"], 14.0, Asked::default()).expect("in order").is_empty());
-        let same = advise(&["a"; 9], 14.0, Asked::default()).expect("in order");
+        assert!(advise(&["b", "a", "a", "a"], 14.0, QueryWeights::default()).is_err());
+        assert!(advise(&["a", "b"], 14.0, QueryWeights::default()).expect("in order").is_empty());
+        let same = advise(&["a"; 9], 14.0, QueryWeights::default()).expect("in order");
         assert!(same.iter().all(|it| it.points == 0.0));
     }
 }

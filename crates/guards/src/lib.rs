@@ -11,7 +11,7 @@ mod point;
 mod range;
 mod register;
 
-pub use advice::{Advice, Asked, advise, advise_for};
+pub use advice::{Advice, QueryWeights, advise, advise_for};
 pub use elastic::{
     Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnits,
 };

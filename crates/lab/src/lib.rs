@@ -45,8 +45,8 @@ pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write
 pub use bound::{BoundPlan, BoundReport, BoundRow, bound};
 pub use commits::{CommitsFailure, CommitsPlan, CommitsReport, stress_commits};
 pub use compare::{
-    AnswerReport, AskedAnswer, Attempt, ComparePlan, CompareReport, CompressionPlan,
-    CompressionReport, Contender, Engine, FillReport, OpenTransaction, OwnTree, PackedData, Peer,
+    AnswerReport, Attempt, ComparePlan, CompareReport, CompressionPlan, CompressionReport,
+    Contender, EmptyQueryAnswer, Engine, FillReport, OpenTransaction, OwnTree, PackedData, Peer,
     PeerCounts, PeerPacking, PeerSettings, PeerShape, RunLoad, ShapeName, Space, StoresPlan,
     TransactionWork, TransactionalStore, Trommel, ValuesPlan, ValuesReport, ValuesStep, WriteEntry,
     bench_compare, bench_compression, bench_values, check_peer,
@@ -74,7 +74,7 @@ pub use replay::{
     ReplayRun, ReplayStep, RunRecorder, RunToRecord, read_recording, record_replay,
 };
 pub use report::{
-    AskedKindReport, ClosedSeekReport, DeletedReport, FprFilter, FprGrowth, FprRate, FprReport,
+    ClosedSeekReport, DeletedReport, EmptyQueryCost, FprFilter, FprGrowth, FprRate, FprReport,
     FullScanReport, KeysReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport,
     PipelinedReport, ProbeNs, ProbeRates, ProbeReport, ProbeThreads, ReadReport, ShiftRates,
     ShiftReport, TableAsks, TurnsReport,

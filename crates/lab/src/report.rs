@@ -117,7 +117,7 @@ pub struct ReadReport {
     pub closed_seek: Vec<ClosedSeekReport>,
     /// Further kinds of questions that no stored key answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<AskedKindReport>,
+    pub asked: Vec<EmptyQueryCost>,
 }
 
 impl ReadReport {
@@ -205,7 +205,7 @@ pub struct ClosedSeekReport {
 
 /// The cost of one kind of question that no stored key answers.
 #[derive(Clone, Debug, Serialize)]
-pub struct AskedKindReport {
+pub struct EmptyQueryCost {
     /// The kind of question.
     pub question: &'static str,
     /// The cost of one question.
@@ -391,7 +391,7 @@ pub struct ProbeReport {
     pub false_positive_rate: ProbeRates,
     /// Further kinds of questions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<AskedReport>,
+    pub asked: Vec<EmptyQueryReport>,
     /// Stored keys, and ranges around them, that the filter denies. At most a million keys are
     /// checked. Must be 0.
     pub false_negatives: u64,
@@ -399,7 +399,7 @@ pub struct ProbeReport {
 
 /// How often a filter says "maybe" in vain, for one kind of question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct AskedReport {
+pub struct EmptyQueryReport {
     /// The kind of question.
     pub question: &'static str,
     /// How many questions without a stored answer were found.

@@ -96,8 +96,8 @@ fn a_store_that_fails_harms_no_generation() {
     let folder = tempfile::tempdir().expect("a folder");
     let dir = |name: String| folder.path().join(name);
     let left = Arc::new(AtomicI64::new(i64::MAX));
-    let told = Arc::clone(&left);
-    let store = Faulty::new(move |call| match told.fetch_sub(1, Ordering::Relaxed) {
+    let shared = Arc::clone(&left);
+    let store = Faulty::new(move |call| match shared.fetch_sub(1, Ordering::Relaxed) {
         1.. => Ok(()),
         _ => Err(call.refused("no more")),
     });

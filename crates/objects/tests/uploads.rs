@@ -24,7 +24,7 @@ const ALL: [Call; 5] = [Call::Begin, Call::Part, Call::Part, Call::Part, Call::C
 
 /// What a service was asked for of uploads.
 #[derive(Default)]
-struct Asked {
+struct Uploads {
     calls: Vec<Call>,
     /// The places of those that it refuses.
     refused: Range<usize>,
@@ -32,7 +32,7 @@ struct Asked {
     loses_answers: bool,
 }
 
-impl Asked {
+impl Uploads {
     fn ask(&mut self, call: Call) -> object_store::Result<()> {
         match call {
             Call::Begin | Call::Part | Call::Complete | Call::Abort => {}
@@ -47,26 +47,26 @@ impl Asked {
 
 /// A service, and its objects.
 struct World {
-    asked: Arc<Mutex<Asked>>,
+    uploads: Arc<Mutex<Uploads>>,
     objects: CloudObjects,
 }
 
 impl World {
     fn new() -> World {
-        let asked = Arc::<Mutex<Asked>>::default();
-        let told = Arc::clone(&asked);
-        let store = Faulty::new(move |call| told.lock().expect("no panic").ask(call));
+        let uploads = Arc::<Mutex<Uploads>>::default();
+        let shared = Arc::clone(&uploads);
+        let store = Faulty::new(move |call| shared.lock().expect("no panic").ask(call));
         let objects = CloudObjects::new(Arc::new(store), "stores/words").expect("a prefix");
-        World { asked, objects }
+        World { uploads, objects }
     }
 
-    fn asked(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().expect("no panic")
+    fn uploads(&self) -> MutexGuard<'_, Uploads> {
+        self.uploads.lock().expect("no panic")
     }
 
     /// From now on calls count anew, and these are refused.
     fn refuse(&self, refused: Range<usize>) {
-        *self.asked() = Asked { refused, ..Asked::default() };
+        *self.uploads() = Uploads { refused, ..Uploads::default() };
     }
 
     fn put(&self, bytes: &[u8]) -> io::Result<()> {
@@ -109,11 +109,11 @@ fn an_upload_of_which_a_call_fails_changes_nothing_and_the_next_one_is_there() {
             assert!(error.to_string().contains(&format!("{call:?}: reduce")), "{what}: {error}");
             let abort = (failed > 0).then_some(Call::Abort);
             let expected: Vec<Call> = ALL[..=failed].iter().copied().chain(abort).collect();
-            assert_eq!(world.asked().calls, expected, "{what}");
+            assert_eq!(world.uploads().calls, expected, "{what}");
             world.has(before, &what);
             world.refuse(0..0);
             world.put(&new).expect("puts");
-            assert_eq!(world.asked().calls, ALL, "{what}, again");
+            assert_eq!(world.uploads().calls, ALL, "{what}, again");
             world.has(Some(&new), &what);
         }
     }
@@ -131,7 +131,7 @@ fn a_service_that_throttles_takes_an_object_once_it_is_asked_seldom_enough() {
         world.has(None, &format!("throttled {throttled} times"));
     }
     assert_eq!(throttled, 4);
-    assert_eq!(world.asked().calls[8..], ALL);
+    assert_eq!(world.uploads().calls[8..], ALL);
     world.has(Some(&new), "at last");
 }
 
@@ -139,9 +139,9 @@ fn a_service_that_throttles_takes_an_object_once_it_is_asked_seldom_enough() {
 #[test]
 fn a_completion_whose_answer_is_lost_has_left_all_of_the_object() {
     let (world, new) = (World::new(), noise(1));
-    world.asked().loses_answers = true;
+    world.uploads().loses_answers = true;
     world.put(&new).expect_err("the answer is lost");
-    assert_eq!(world.asked().calls.last(), Some(&Call::Abort));
+    assert_eq!(world.uploads().calls.last(), Some(&Call::Abort));
     world.has(Some(&new), "without an answer");
     world.refuse(0..0);
     world.put(&new).expect("puts");
@@ -154,7 +154,7 @@ fn a_source_that_ends_early_leaves_no_object() {
     let error = world.put(&new[..BYTES - 1]).expect_err("a byte is missing");
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
     let expected = [Call::Begin, Call::Part, Call::Part, Call::Abort];
-    assert_eq!(world.asked().calls, expected);
+    assert_eq!(world.uploads().calls, expected);
     world.has(None, "it has ended early");
 }
 
@@ -165,17 +165,17 @@ fn a_backup_of_which_an_upload_fails_is_no_generation_and_the_next_one_is() {
     let options = Options::new().compression(false);
     let db = Db::open(folder.path().join("db"), options).expect("opens");
     db.put("noise", noise(1)).expect("puts");
-    let World { asked, objects } = World::new();
+    let World { uploads, objects } = World::new();
     let backups = Backups::new(objects);
     for failed in 0..ALL.len() {
-        let refusing = Asked { refused: failed..failed + 2, ..Asked::default() };
-        *asked.lock().expect("no panic") = refusing;
+        let refusing = Uploads { refused: failed..failed + 2, ..Uploads::default() };
+        *uploads.lock().expect("no panic") = refusing;
         backups.back_up(&db).expect_err("a call was refused");
         assert!(backups.generations().expect("lists").is_empty(), "call {failed}");
     }
-    *asked.lock().expect("no panic") = Asked::default();
+    *uploads.lock().expect("no panic") = Uploads::default();
     let made = backups.back_up(&db).expect("backs up");
-    assert_eq!(asked.lock().expect("no panic").calls, ALL);
+    assert_eq!(uploads.lock().expect("no panic").calls, ALL);
     assert_eq!(backups.generations().expect("lists"), std::slice::from_ref(&made));
     assert!(backups.verify(made.number).expect("verifies").damage.is_empty());
     backups.restore(made.number, folder.path().join("restored")).expect("restores");

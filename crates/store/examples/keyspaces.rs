@@ -31,8 +31,8 @@ fn main() {
 
 /// The processor's time that this thread has had.
 fn cpu() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
-    let first = told.split(' ').next().and_then(|first| first.parse().ok());
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    let first = text.split(' ').next().and_then(|first| first.parse().ok());
     Duration::from_nanos(first.expect("a number"))
 }
 

@@ -171,6 +171,6 @@ fn blocks_read(reads: u64, last_merge: bool) -> Result<(u64, usize)> {
 
 /// The processor's time that this thread has had, in nanoseconds.
 fn thread_ns() -> u64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
-    told.split(' ').next().and_then(|first| first.parse().ok()).expect("a number")
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells");
+    text.split(' ').next().and_then(|first| first.parse().ok()).expect("a number")
 }

@@ -484,9 +484,9 @@ mod tests {
         for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
             let full = || Error::io("db/000003.table")(kind.into());
             let stopped = Error::stopped(&full());
-            for told in [full(), stopped].map(|error| error.to_string()) {
-                assert_eq!(told.matches("make room").count(), 1, "{told}");
-                assert!(told.ends_with("goes on by itself"), "{told}");
+            for message in [full(), stopped].map(|error| error.to_string()) {
+                assert_eq!(message.matches("make room").count(), 1, "{message}");
+                assert!(message.ends_with("goes on by itself"), "{message}");
             }
         }
         let refused = Error::io("db")(ErrorKind::PermissionDenied.into()).to_string();
@@ -495,8 +495,8 @@ mod tests {
 
     #[test] // It spoke of processes alone.
     fn a_store_that_is_open_may_be_so_in_this_process() {
-        let told = Error::Locked { path: "db".into() }.to_string();
-        assert!(told.contains("another process, or by another handle in this one"), "{told}");
+        let message = Error::Locked { path: "db".into() }.to_string();
+        assert!(message.contains("another process, or by another handle in this one"), "{message}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ use crate::storage::traits::Storage;
 use crate::sync::{Arc, Mutex};
 use crate::tree::found_chain::{FoundChain, found_chain};
 use crate::tree::live_logs::LiveLogs;
-use crate::tree::obsolete_files::Leaving;
+use crate::tree::obsolete_files::ObsoleteFiles;
 use crate::tree::opening::{SharedByTrees, TreeOptions, open_tree};
 use crate::tree::snapshots::Snapshots;
 use crate::tree::table_files::TableFiles;
@@ -85,7 +85,7 @@ pub(crate) fn open_store(
         live_logs(&names, layout.logs).into_iter().chain(chain.kept.numbers()).collect();
     let shared = SharedByTrees {
         env: Arc::new(env),
-        leaving: Arc::new(Leaving::expecting(logs.iter().copied())),
+        obsolete_files: Arc::new(ObsoleteFiles::expecting(logs.iter().copied())),
         logs: Arc::new(live_logs_of(&replayed, chain)),
         snapshots: Arc::new(Snapshots::new(last, Arc::clone(&life))),
         manifest: Arc::new(Mutex::new(manifest)),

@@ -63,11 +63,11 @@ impl Research for Db {
         let version = self.engine.current.pin();
         let range = query.range();
         let after_upper = range.upper().map(|upper| [upper, &[0]].concat());
-        let asked = version
+        let tables = version
             .runs
             .iter()
             .flat_map(|placed| placed.run.overlapping(range.lower(), after_upper.as_deref()));
-        version.guard.lines(query, asked)
+        version.guard.lines(query, tables)
     }
 
     fn pinned_tree(&self) -> PinnedTree {

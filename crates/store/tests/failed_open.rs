@@ -39,9 +39,9 @@ fn in_own_process(test: &str) -> Option<PathBuf> {
     // Threads take their stacks, and no memory of their own to give out.
     again.env("RUST_MIN_STACK", STACK_BYTES.to_string()).env("MALLOC_ARENA_MAX", "1");
     let output = again.output().expect("starts");
-    let [told, errors] =
+    let [stdout, errors] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{errors}");
     None
 }
 

@@ -41,9 +41,9 @@ fn fork(work: impl FnOnce() -> bool) -> Child {
                 Err(_) => "it panicked".into(),
             },
         };
-        let told = io::Write::write_all(&mut tell, why.as_bytes());
+        let written = io::Write::write_all(&mut tell, why.as_bytes());
         // SAFETY: ends the process without what the parent has registered to be done at its end.
-        unsafe { libc::_exit(i32::from(!why.is_empty() || told.is_err())) };
+        unsafe { libc::_exit(i32::from(!why.is_empty() || written.is_err())) };
     }
     Child { process, reason }
 }

@@ -108,8 +108,8 @@ impl Model {
 }
 
 fn names_a_full_disk(error: &Error) {
-    let told = error.to_string();
-    assert!(told.contains("No space left") && told.contains("make room"), "{told}");
+    let message = error.to_string();
+    assert!(message.contains("No space left") && message.contains("make room"), "{message}");
 }
 
 /// Fills all that is left until a write, and then a call, are refused. (Threads of the store free

@@ -36,9 +36,9 @@ fn in_own_process(test: &str) -> Option<PathBuf> {
     let mut again = Command::new(std::env::current_exe().expect("this program"));
     again.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(FOLDER, folder.path());
     let output = again.output().expect("starts");
-    let [told, errors] =
+    let [stdout, errors] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    assert!(output.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{errors}");
     None
 }
 
@@ -185,7 +185,7 @@ fn open_everything(dir: &Path, options: &Options) -> Option<Error> {
         });
         let _ = trommel::tools::verify_files(dir);
         let mut items = 0;
-        let told = trommel::tools::dump(&trommel::storage::Disk, dir, &mut |_| {
+        let dumped = trommel::tools::dump(&trommel::storage::Disk, dir, &mut |_| {
             items += 1;
             if items < 10_000 {
                 std::ops::ControlFlow::Continue(())
@@ -193,7 +193,7 @@ fn open_everything(dir: &Path, options: &Options) -> Option<Error> {
                 std::ops::ControlFlow::Break(())
             }
         });
-        assert!(told.is_ok() || told.is_err_and(|error| error.tells_of_damage()));
+        assert!(dumped.is_ok() || dumped.is_err_and(|error| error.tells_of_damage()));
         opened.err()
     })
 }

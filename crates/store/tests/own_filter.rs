@@ -155,10 +155,10 @@ fn a_filter_that_nobody_registered_is_read_without_and_told() {
             change_section(&disk, &path, change);
             let db = open(&disk, guard);
             assert!(has_all(&db), "{name}, {guard}");
-            let told = db.stats().expect("open").guard;
+            let guard_stats = db.stats().expect("open").guard;
             let expected = [(name.to_owned(), 1)].into_iter().collect();
-            assert_eq!(told.unregistered, expected, "{name}, {guard}");
-            assert_eq!(told.damaged, [""; 0], "{name}, {guard}");
+            assert_eq!(guard_stats.unregistered, expected, "{name}, {guard}");
+            assert_eq!(guard_stats.damaged, [""; 0], "{name}, {guard}");
             assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{name}, {guard}");
             db.compact().expect("compacts");
             assert!(has_all(&db), "{name}, {guard}");
@@ -177,8 +177,11 @@ fn a_filter_whose_bytes_are_wrong_is_damaged() {
         change_section(&disk, &path, change);
         let db = open(&disk, GuardKind::Table(ODD));
         assert!(has_all(&db));
-        let told = db.stats().expect("open").guard;
-        assert!(told.damaged.len() == 1 && told.damaged[0].contains("two flags"), "{told:?}");
+        let guard_stats = db.stats().expect("open").guard;
+        assert!(
+            guard_stats.damaged.len() == 1 && guard_stats.damaged[0].contains("two flags"),
+            "{guard_stats:?}"
+        );
     }
 }
 

@@ -55,9 +55,9 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn says_why(error: &Error, path: &Path) {
-    let told = error.to_string();
-    assert!(told.contains("Read-only file system"), "{told}");
-    assert!(told.contains(&path.display().to_string()), "{told}");
+    let message = error.to_string();
+    assert!(message.contains("Read-only file system"), "{message}");
+    assert!(message.contains(&path.display().to_string()), "{message}");
 }
 
 #[test]

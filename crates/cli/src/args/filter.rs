@@ -188,8 +188,8 @@ mod tests {
             assert!(prefix(wrong).expect_err(wrong).contains("sep:/"), "{wrong}");
         }
         trommel_guards::register().expect("no other filter has these names");
-        let told = Typed::try_parse_from(["test", "--rosetta-split", "even"]).err();
-        let told = told.expect("no split").to_string();
-        assert!(told.contains("--rosetta-split 'even': there are: single"), "{told}");
+        let error = Typed::try_parse_from(["test", "--rosetta-split", "even"]).err();
+        let error = error.expect("no split").to_string();
+        assert!(error.contains("--rosetta-split 'even': there are: single"), "{error}");
     }
 }

@@ -126,8 +126,8 @@ fn ship(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let (from, to, size) = (shipped.from, shipped.to, shipped.bytes);
     match json {
         true => {
-            let told = json!({ "ok": true, "from": from, "to": to, "bytes": size });
-            writeln!(out, "{told}")?;
+            let report = json!({ "ok": true, "from": from, "to": to, "bytes": size });
+            writeln!(out, "{report}")?;
         }
         false => writeln!(out, "changes behind write {from} up to {to}: {}", bytes(size))?,
     }
@@ -156,8 +156,8 @@ pub(crate) fn list(arguments: &BackupsArgs, json: bool, out: &mut dyn Write) -> 
             .map(|it| json!({ "path": it.path.display().to_string(), "what": it.what }))
             .collect();
         let removed = pruned.as_ref().map(|it| &it.generations);
-        let told = json!({ "generations": generations, "damage": damage, "removed": removed });
-        writeln!(out, "{told}")?;
+        let report = json!({ "generations": generations, "damage": damage, "removed": removed });
+        writeln!(out, "{report}")?;
     } else {
         if let Some(pruned) = &pruned {
             let (count, size) = (pruned.generations.len() as u64, bytes(pruned.bytes));

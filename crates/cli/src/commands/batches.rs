@@ -44,7 +44,7 @@ impl Kept {
     }
 
     /// Returns the message about the keys that were stored before a failure.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         match self.keys() {
             0 => format!("no key was {} before it", self.done),
             keys => format!("{} {} before it, and kept", counted(keys, "key"), self.done),
@@ -52,7 +52,7 @@ impl Kept {
     }
 
     /// Lets a signal report what it leaves behind. A batch in progress may be stored, too.
-    pub(crate) fn told_by_signals(&self) -> Result<LastWords, Failure> {
+    pub(crate) fn reported_by_signals(&self) -> Result<LastWords, Failure> {
         let kept = self.clone();
         LastWords::new(move || match kept.keys() {
             0 => format!("no key was {}, or those of one batch", kept.done),
@@ -101,7 +101,7 @@ impl<'a> Batches<'a> {
         let batch = std::mem::replace(&mut self.batch, self.store.batch());
         let keys = batch.len() as u64;
         self.store.db.write(batch).map_err(|error| {
-            Failure::of_store(&error, format!("{error} ({})", self.kept.told()))
+            Failure::of_store(&error, format!("{error} ({})", self.kept.summary()))
         })?;
         self.kept.add(keys);
         Ok(())

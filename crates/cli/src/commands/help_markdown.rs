@@ -55,7 +55,7 @@ fn text(program: &Command) -> String {
     if !common.is_empty() {
         text.push_str(&format!("\n## {COMMON}\n\n"));
     }
-    let lines = common.iter().map(|(name, told)| format!("- `{name}`: {told}.\n"));
+    let lines = common.iter().map(|(name, words)| format!("- `{name}`: {words}.\n"));
     text.push_str(&lines.collect::<String>());
     for (name, group) in &shared {
         text.push_str(&format!("\n## {}\n\n", title(name)));
@@ -210,9 +210,9 @@ fn section(command: &Command, groups: &Groups<'_>, common: &Common) -> String {
     let (others, own): (Vec<&Arg>, Vec<&Arg>) =
         own_options(command, groups).into_iter().partition(is_common);
     let mut list: String = own.into_iter().map(option).collect();
-    let told = |one: &&Arg| format!("`{}`{}", typed(one), default(one, &help_of(one)));
+    let short = |one: &&Arg| format!("`{}`{}", typed(one), default(one, &help_of(one)));
     if !others.is_empty() {
-        let names = others.iter().map(told).collect::<Vec<_>>().join(", ");
+        let names = others.iter().map(short).collect::<Vec<_>>().join(", ");
         list.push_str(&format!("- {names}: [common](#common-options)\n"));
     }
     let used = used_groups(command, groups);
@@ -230,9 +230,9 @@ fn in_short(about: &str) -> String {
     let ends = ends_of_sentences(about).map(|end| end + 1).chain([about.len()]);
     let mut begin = 0;
     let sentences = ends.map(|end| about[std::mem::replace(&mut begin, end)..end].trim());
-    let told = sentences.enumerate().filter(|(place, one)| *place == 0 || one.starts_with("Exit"));
-    let told: Vec<&str> = told.map(|(_, one)| sentence(one)).collect();
-    told.join(". ") + "."
+    let kept = sentences.enumerate().filter(|(place, one)| *place == 0 || one.starts_with("Exit"));
+    let kept: Vec<&str> = kept.map(|(_, one)| sentence(one)).collect();
+    kept.join(". ") + "."
 }
 
 /// Returns all groups within a group, recursively.
@@ -268,8 +268,8 @@ fn title(group: &str) -> String {
 }
 
 fn option(option: &Arg) -> String {
-    let (name, told) = words_of(option);
-    format!("- `{name}`: {told}{}.\n", default(option, &help_of(option)))
+    let (name, words) = words_of(option);
+    format!("- `{name}`: {words}{}.\n", default(option, &help_of(option)))
 }
 
 fn help_of(option: &Arg) -> String {
@@ -293,12 +293,12 @@ fn typed(option: &Arg) -> String {
 fn default(option: &Arg, help: &str) -> String {
     let values = option.get_default_values();
     let typed: Vec<&str> = values.iter().filter_map(|value| value.to_str()).collect();
-    let told = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
-    let told = told.map(|(told, _)| told.split([';', ',']).next().unwrap_or(told));
-    let told = told.filter(|told| told.split_whitespace().count() <= DEFAULT_WORDS_MAX);
-    match (option.get_action().takes_values(), typed.as_slice(), told) {
+    let shown = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
+    let shown = shown.map(|(shown, _)| shown.split([';', ',']).next().unwrap_or(shown));
+    let shown = shown.filter(|shown| shown.split_whitespace().count() <= DEFAULT_WORDS_MAX);
+    match (option.get_action().takes_values(), typed.as_slice(), shown) {
         (true, [one], _) => format!(" ({one})"),
-        (_, [], Some(told)) => format!(" ({told})"),
+        (_, [], Some(shown)) => format!(" ({shown})"),
         _ => String::new(),
     }
 }

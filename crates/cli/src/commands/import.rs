@@ -57,14 +57,14 @@ pub(crate) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Ou
     let db = arguments.store.open_or_create(GuardKind::Grf)?;
     let start = Instant::now();
     let kept = Kept::new("imported");
-    let last_words = kept.told_by_signals()?;
+    let last_words = kept.reported_by_signals()?;
     let mut batches = Batches::new(&db, &kept);
     let result = source.for_each(&mut |entry| batches.put(&entry.key, &entry.value, entry.expiry));
     if !matches!(result, Err(Stop::Store(_))) {
         // Entries before the error are valid.
         batches.write()?;
     }
-    let (end, is_checked) = result.map_err(|stop| told(&name, stop, &kept))?;
+    let (end, is_checked) = result.map_err(|stop| failure_of(&name, stop, &kept))?;
     db.flush()?;
     db.close()?;
     drop(last_words);
@@ -98,12 +98,12 @@ impl From<Failure> for Stop {
     }
 }
 
-fn told(name: &str, stop: Stop, kept: &Kept) -> Failure {
+fn failure_of(name: &str, stop: Stop, kept: &Kept) -> Failure {
     match stop {
         Stop::Bad(BadStream { place, problem }) => {
-            Failure::Data(format!("{name}, {place}: {problem} ({})", kept.told()))
+            Failure::Data(format!("{name}, {place}: {problem} ({})", kept.summary()))
         }
-        Stop::Source(problem) => Failure::Data(format!("{problem} ({})", kept.told())),
+        Stop::Source(problem) => Failure::Data(format!("{problem} ({})", kept.summary())),
         Stop::Store(failure) => failure,
     }
 }

@@ -267,7 +267,8 @@ fn measure(arguments: &RunArgs, json: bool, out: &mut dyn Write) -> Outcome {
         .map_err(|error| Failure::Data(format!("where this program is: {error}")))?;
     let machine = arguments.plans.machine();
     let records = &arguments.plans.records;
-    let summary = run_experiments(&plans, scale, records, &machine, keep, &mut program, &mut Told)?;
+    let summary =
+        run_experiments(&plans, scale, records, &machine, keep, &mut program, &mut StepPrinter)?;
     if let Some(path) = &arguments.report {
         write_page(path, &arguments.plans.studies()?)?;
     }
@@ -277,10 +278,10 @@ fn measure(arguments: &RunArgs, json: bool, out: &mut dyn Write) -> Outcome {
 /// Prints the steps that would run.
 fn tell_steps(steps: &[Step], json: bool, out: &mut dyn Write) -> Outcome {
     if json {
-        let told = steps
+        let report = steps
             .iter()
             .map(|step| serde_json::json!({ "plan": &step.experiment, "command": step.command() }));
-        serde_json::to_writer(&mut *out, &told.collect::<Vec<_>>())?;
+        serde_json::to_writer(&mut *out, &report.collect::<Vec<_>>())?;
         writeln!(out)?;
     } else {
         steps.iter().try_for_each(|step| writeln!(out, "{}", step.command()))?;
@@ -295,8 +296,8 @@ fn tell(summary: &RunSummary, json: bool, out: &mut dyn Write) -> Outcome {
             .iter()
             .map(|(command, problem)| serde_json::json!({ "command": command, "problem": problem }))
             .collect();
-        let told = serde_json::json!({ "measured": measured, "kept": kept, "failed": failed });
-        serde_json::to_writer(&mut *out, &told)?;
+        let report = serde_json::json!({ "measured": measured, "kept": kept, "failed": failed });
+        serde_json::to_writer(&mut *out, &report)?;
         writeln!(out)?;
     } else {
         let kept = if *kept == 0 { String::new() } else { format!(", {kept} had a record") };
@@ -311,9 +312,9 @@ fn tell(summary: &RunSummary, json: bool, out: &mut dyn Write) -> Outcome {
 }
 
 /// Reports each step on standard error.
-struct Told;
+struct StepPrinter;
 
-impl Heard for Told {
+impl Heard for StepPrinter {
     fn begins(&mut self, nth: usize, of: usize, step: &Step, seconds_left: Option<f64>) {
         let left =
             seconds_left.map_or(String::new(), |left| format!(", about {} left", duration(left)));
@@ -399,7 +400,7 @@ fn claimed(study: &Study) -> Vec<Claimed> {
             claim: claim.says.clone(),
             source: claim.source.clone(),
             verdict: outcome.verdict,
-            found: outcome.told(),
+            found: outcome.describe(),
         })
         .collect()
 }

@@ -101,7 +101,7 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     let bar = if watcher.is_some() { ProgressBar::hidden() } else { byte_bar(size) };
     let start = Instant::now();
     let kept = Kept::new("loaded");
-    let last_words = kept.told_by_signals()?;
+    let last_words = kept.reported_by_signals()?;
     let mut load = Load {
         db: &db,
         records: TextRecords::new(input, layout),
@@ -122,8 +122,8 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     if loaded == 0 {
         warning(&format!("{} holds no keys: nothing was loaded", shown(&arguments.file)));
     }
-    let told = Loaded { loaded, empty_lines, took: start.elapsed() };
-    writeln!(out, "{}", if json { told.as_json() } else { told.as_text() })?;
+    let report = Loaded { loaded, empty_lines, took: start.elapsed() };
+    writeln!(out, "{}", if json { report.as_json() } else { report.as_text() })?;
     Ok(Status::Fine)
 }
 
@@ -315,7 +315,7 @@ fn out_of_order(before: &[u8], key: &[u8]) -> String {
 }
 
 fn failure(file: &Path, bad: &BadText, kept: &Kept) -> Failure {
-    let (file, kept) = (shown(file), kept.told());
+    let (file, kept) = (shown(file), kept.summary());
     let (line, problem) = (bad.line, &bad.problem);
     Failure::Data(format!("{file}, line {line}: {problem} ({kept})"))
 }

@@ -43,10 +43,10 @@ pub(crate) fn run(
     let failed = |error: std::io::Error| Failure::Data(format!("{}: {error}", dir.display()));
     std::fs::create_dir_all(dir).map_err(failed)?;
     let pages = write_pages(&program, dir).map_err(failed)?;
-    let told = dir.display().to_string();
+    let dir = dir.display().to_string();
     match json {
-        true => writeln!(out, "{}", json!({ "ok": true, "dir": told, "pages": pages }))?,
-        false => writeln!(out, "{} in {told}", counted(pages, "page"))?,
+        true => writeln!(out, "{}", json!({ "ok": true, "dir": dir, "pages": pages }))?,
+        false => writeln!(out, "{} in {dir}", counted(pages, "page"))?,
     }
     Ok(Status::Fine)
 }

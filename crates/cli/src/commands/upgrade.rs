@@ -184,13 +184,16 @@ mod tests {
         assert_eq!(entries(&folder), entries(&backup));
         assert!(entries(&folder).iter().any(|(_, _, expiry)| expiry.is_some()));
         let again = rewrite(&folder, FORMAT_VERSION).err().expect("the name is taken");
-        assert!(matches!(again, Failure::Data(told) if told.contains("s.version-8 exists")));
+        assert!(matches!(again, Failure::Data(message) if message.contains("s.version-8 exists")));
     }
 
     #[test]
     fn a_version_that_cannot_be_read_is_told_with_the_way_out() {
-        let told = unreadable(Path::new("s"), FORMAT_VERSION + 1);
-        assert!(told.contains("s has format version 9") && told.contains("a newer"), "{told}");
+        let message = unreadable(Path::new("s"), FORMAT_VERSION + 1);
+        assert!(
+            message.contains("s has format version 9") && message.contains("a newer"),
+            "{message}"
+        );
         assert!(unreadable(Path::new("s"), 1).contains("an older Trommel"));
     }
 }

@@ -11,25 +11,25 @@ pub(crate) fn settings_lines(stores: usize, reports: &[(String, &str)]) -> Strin
     let line = |store: usize| {
         let own = || reports.iter().skip(store).step_by(stores);
         let (name, _) = own().next()?;
-        Some(format!("{name}: {}\n", told_once(own().map(|(_, settings)| *settings))))
+        Some(format!("{name}: {}\n", merge_texts(own().map(|(_, settings)| *settings))))
     };
     (0..stores).filter_map(line).collect()
 }
 
 /// Merges the parts of texts; parts that differ are shown side by side.
-fn told_once<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-    let mut told: Vec<Vec<&str>> = Vec::new();
+fn merge_texts<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let mut merged: Vec<Vec<&str>> = Vec::new();
     for text in texts {
         for (place, part) in text.split(", ").enumerate() {
-            if place == told.len() {
-                told.push(Vec::new());
+            if place == merged.len() {
+                merged.push(Vec::new());
             }
-            if !told[place].contains(&part) {
-                told[place].push(part);
+            if !merged[place].contains(&part) {
+                merged[place].push(part);
             }
         }
     }
-    told.iter().map(|parts| parts.join(" | ")).collect::<Vec<_>>().join(", ")
+    merged.iter().map(|parts| parts.join(" | ")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

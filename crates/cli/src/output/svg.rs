@@ -48,7 +48,7 @@ struct SvgBox {
     /// The text below the label, if there is room.
     detail: String,
     /// The text shown when the pointer is on the box.
-    told: String,
+    tooltip: String,
     /// The class of its colour.
     class: &'static str,
     /// The upper share of the box that has the overlay's colour.
@@ -104,17 +104,17 @@ fn level_row(level: &LevelStats, is_last: bool) -> Row {
 fn run_shape(run: &RunStats, class: &'static str) -> SvgBox {
     let (label, detail) = (span(run), format!("{} keys", whole(run.entries)));
     let (size, files) = (bytes(run.bytes), counted(run.tables, "file"));
-    let told = format!("{label}: {detail}, {size}, {files}, {}", counted(run.units, "unit"));
-    SvgBox { weight: run.entries, label, detail, told, class, overlay: 0.0 }
+    let tooltip = format!("{label}: {detail}, {size}, {files}, {}", counted(run.units, "unit"));
+    SvgBox { weight: run.entries, label, detail, tooltip, class, overlay: 0.0 }
 }
 
 fn guard_row(stats: &Stats) -> Row {
     let guard = &stats.guard;
     let of_part = |name: &str, memory: u64, entries: u64, class| {
         let detail = format!("{} entries", whole(entries));
-        let told = format!("{name}: {}, {detail}", bytes(memory));
+        let tooltip = format!("{name}: {}, {detail}", bytes(memory));
         let label = format!("{name} {}", bytes(memory));
-        SvgBox { weight: memory, label, detail, told, class, overlay: 0.0 }
+        SvgBox { weight: memory, label, detail, tooltip, class, overlay: 0.0 }
     };
     let parts = [
         of_part("base", guard.base_bytes, guard.base_entries, BASE),
@@ -150,7 +150,7 @@ fn parts_shape(parts: &[PartitionStats], first: usize) -> SvgBox {
     let last = first + parts.len() - 1;
     let label = if last == first { format!("{first}") } else { format!("{first} to {last}") };
     let from = show(&parts[0].from, true);
-    let told = format!(
+    let tooltip = format!(
         "part {label}, from key {from} on: base {}, {} keys; overlay {}, {} entries",
         bytes(base),
         whole(keys),
@@ -158,7 +158,7 @@ fn parts_shape(parts: &[PartitionStats], first: usize) -> SvgBox {
         whole(entries)
     );
     let overlay = (all - base) as f64 / all.max(1) as f64;
-    SvgBox { weight: all, label, detail: bytes(all), told, class: BASE, overlay }
+    SvgBox { weight: all, label, detail: bytes(all), tooltip, class: BASE, overlay }
 }
 
 /// Returns the factor of widths with which the widest row fills the picture.
@@ -182,12 +182,12 @@ fn write_row(out: &mut String, row: &Row, top: f64, scale: f64) {
 }
 
 fn write_box(out: &mut String, shape: &SvgBox, (left, top): (f64, f64), width: f64) {
-    let SvgBox { label, detail, told, class, overlay, .. } = shape;
+    let SvgBox { label, detail, tooltip, class, overlay, .. } = shape;
     write!(
         out,
         "<g><title>{}</title><rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
          height=\"{BOX_HEIGHT}\" rx=\"3\" class=\"{class} frame\"/>",
-        escaped(told)
+        escaped(tooltip)
     )
     .expect(TAKES_ALL);
     let fits = |text: &str, room: f64| width_of(text, TEXT) <= room;

@@ -49,8 +49,8 @@ impl PeerProgram {
 
     /// Sends a task. Returns the reports.
     pub(crate) fn ask<R: DeserializeOwned>(&self, task: &PeerTask) -> Result<Vec<R>, Failure> {
-        let told = self.told(&serde_json::to_vec(task)?)?;
-        serde_json::from_slice(&told).map_err(|error| {
+        let output = self.output(&serde_json::to_vec(task)?)?;
+        serde_json::from_slice(&output).map_err(|error| {
             Failure::Data(format!("{}: it told no reports: {error}", self.0.display()))
         })
     }
@@ -64,7 +64,7 @@ impl PeerProgram {
     }
 
     /// Returns its standard output for the task.
-    fn told(&self, task: &[u8]) -> Result<Vec<u8>, Failure> {
+    fn output(&self, task: &[u8]) -> Result<Vec<u8>, Failure> {
         let (child, written) = self.started(task)?;
         let ended = child.wait_with_output().map_err(|error| failed(&self.0, &error))?;
         judged(&self.0, ended.status, written).map(|()| ended.stdout)

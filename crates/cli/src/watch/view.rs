@@ -74,8 +74,8 @@ fn heading(before: Option<&TreeSnapshot>, now: &TreeSnapshot, seconds: f64) -> V
             .for_each(|head| lines.push(headed(head, UNKNOWN.to_string()))),
     }
     if let Some(merge) = &now.last_merge {
-        let told = format!("{}, done up to key {}", counted(merge.runs, "run"), merge.done_to);
-        lines.push(headed("last level", format!(" merges with {told}")));
+        let merging = format!("{}, done up to key {}", counted(merge.runs, "run"), merge.done_to);
+        lines.push(headed("last level", format!(" merges with {merging}")));
     }
     lines.push(Line::default());
     lines

@@ -11,15 +11,15 @@ fn changes_are_printed_in_their_order_as_long_as_logs_have_them() {
     place.run("compact --db s --all").with_status(0);
     place.run("delete --db s apple").with_status(0);
     place.run("delete-range --db s a b").with_status(0);
-    let told = place.run("changes --db s --since 0").with_status(0);
+    let output = place.run("changes --db s --since 0").with_status(0);
     assert_eq!(
-        told,
+        output,
         "1\tdefault\tput\tapple\tred\n2\thues\tput\tplum\tblue\n3\tdefault\tdelete\tapple\n\
          4\tdefault\tdelete-range\ta\tb\n"
     );
-    let told = place.run("changes --db s --since 1 --limit 1 --json").json(0);
-    assert_eq!((&told["sequence"], &told["count"]), (&2.into(), &1.into()));
-    let change = &told["batches"][0][0];
+    let output = place.run("changes --db s --since 1 --limit 1 --json").json(0);
+    assert_eq!((&output["sequence"], &output["count"]), (&2.into(), &1.into()));
+    let change = &output["batches"][0][0];
     assert_eq!((&change["keyspace"], &change["value"]), (&"hues".into(), &"blue".into()));
     place.run("compact --db s --all --keyspace hues").with_status(0);
     place.run("compact --db s --all").with_status(0);

@@ -62,6 +62,6 @@ fn what_is_packed_is_told() {
         (&"none".into(), &0.into())
     );
     assert!(level["runs"][0]["raw_bytes"].as_u64() > Some(9000 * 20), "{level}");
-    let told = place.run("dump --db s").with_status(0);
-    assert!(told.contains("data block 0: lz4, "), "a load is as a flush: {told:.300}");
+    let output = place.run("dump --db s").with_status(0);
+    assert!(output.contains("data block 0: lz4, "), "a load is as a flush: {output:.300}");
 }

@@ -98,8 +98,8 @@ fn damage_is_told_with_the_way_out() {
 
     std::fs::remove_file(&table).expect("removed");
     place.run("get --db s key00000").fails(3, &["is missing: ", &way_out]);
-    let told = place.run("get --db nowhere key");
-    assert!(told.status == 3 && !told.err.contains("repair"), "{}", told.err);
+    let output = place.run("get --db nowhere key");
+    assert!(output.status == 3 && !output.err.contains("repair"), "{}", output.err);
 }
 
 #[test]
@@ -148,10 +148,10 @@ fn a_missing_image_of_the_filter_is_told_as_missing() {
     place.run("get --db s key00001").with_status(0);
     let stats = place.run("stats --db s").with_status(0);
     assert!(stats.contains("rebuilt: the image is missing"), "{stats}");
-    let told = format!("s/{name} is missing: the manifest names it");
+    let expected = format!("s/{name} is missing: the manifest names it");
     for guard in ["grf", "none"] {
         let verified = place.run(&format!("verify --db s --guard {guard}"));
-        verified.fails(3, &[&told, "`trommel repair --db s`"]);
+        verified.fails(3, &[&expected, "`trommel repair --db s`"]);
     }
     place.run("repair --db s").with_status(0);
     place.run("verify --db s").with_status(0);

@@ -59,8 +59,8 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
         trommel_guards::all_guards()[1..].iter().map(|guard| guard.name()).collect();
     let no_filter = "--guard none: there is no filter to probe; guards that have one: ";
     for guards in ["none", "none,grf", "cell,none"] {
-        let told = format!("{no_filter}{}\n", others.join(", "));
-        place.run(&format!("bench probe --guard {guards}")).fails(2, &[&told]);
+        let expected = format!("{no_filter}{}\n", others.join(", "));
+        place.run(&format!("bench probe --guard {guards}")).fails(2, &[&expected]);
     }
     assert!(!place.path("x").exists(), "a wrong argument made a store");
 }
@@ -85,8 +85,8 @@ fn keys_are_written_found_and_removed() {
 fn a_range_that_ends_before_it_begins_is_a_wrong_argument() {
     let place = Workplace::new();
     place.run("put --db s pear green").with_status(0);
-    let told = "a range to delete from pear to apple: it ends before it begins";
-    place.run("delete-range --db s pear apple").fails(2, &[told]);
+    let expected = "a range to delete from pear to apple: it ends before it begins";
+    place.run("delete-range --db s pear apple").fails(2, &[expected]);
     assert_eq!(place.run("scan --db s").with_status(0), "pear\tgreen\n");
 }
 
@@ -196,17 +196,18 @@ fn empty_input_is_a_warning() {
 #[test] // Two keys were loaded with "7 per second".
 fn few_keys_have_no_rate() {
     let place = Workplace::new();
-    let told = place.run_with_input("load --db s -", b"a\nb\n").with_status(0);
-    let (keys, seconds) = told.split_once(" loaded in ").expect("what and how long");
-    assert_eq!((keys, seconds.ends_with(" s\n")), ("2 keys", true), "{told}");
+    let output = place.run_with_input("load --db s -", b"a\nb\n").with_status(0);
+    let (keys, seconds) = output.split_once(" loaded in ").expect("what and how long");
+    assert_eq!((keys, seconds.ends_with(" s\n")), ("2 keys", true), "{output}");
 }
 
 #[test] // It told the keys, and neither file nor line.
 fn keys_to_ingest_that_do_not_ascend_are_told_with_file_and_line() {
     let place = Workplace::new();
     place.file("keys", "a\n\nc\nb\n");
-    let told = ["keys, line 4: ", "must ascend", "b comes after c", "no key was loaded before it"];
-    place.run("load --db s --ingest keys").fails(3, &told);
+    let expected =
+        ["keys, line 4: ", "must ascend", "b comes after c", "no key was loaded before it"];
+    place.run("load --db s --ingest keys").fails(3, &expected);
     place.file("twice.tsv", "k\ta\nk\tb\n");
     let twice = place.run("load --db s --ingest --format tsv --value-column 2 twice.tsv");
     twice.fails(3, &["twice.tsv, line 2: ", "each once", "k comes after k"]);

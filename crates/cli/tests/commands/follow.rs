@@ -58,8 +58,8 @@ fn a_generation_is_stored_beside_a_writer() {
     for (round, text) in [(1, "once"), (2, "twice")] {
         // What comes last may be refused yet, for who reads along.
         db.put("turn", text).and_then(|()| db.put("last", text)).expect("writes");
-        let told = place.run("backup --db s kept --json").json(0);
-        assert_eq!(told["generation"]["number"], round);
+        let output = place.run("backup --db s kept --json").json(0);
+        assert_eq!(output["generation"]["number"], round);
     }
     place.run("backup --db s kept --changes").fails(3, &["another process"]);
     db.put("turn", "thrice").expect("puts");

@@ -58,8 +58,8 @@ fn errors_are_objects_with_their_kind() {
     let damage = of("get --db s --json key", 3);
     assert_eq!(damage["kind"], "damage");
     assert!(damage["hint"].to_string().contains("trommel repair --db s"), "{damage}");
-    let told = place.run_with_input("load --db w --json -", b"");
-    assert_eq!(told.err, "{\"warning\":\"standard input holds no keys: nothing was loaded\"}\n");
+    let output = place.run_with_input("load --db w --json -", b"");
+    assert_eq!(output.err, "{\"warning\":\"standard input holds no keys: nothing was loaded\"}\n");
 }
 
 #[test] // They said that the store is open, and nothing of what works.
@@ -75,8 +75,8 @@ fn beside_a_running_writer_every_command_names_what_works() {
     for (command, rest) in [("put", "key value"), ("delete", "key"), ("compact", "")] {
         let ways = ["s is open in another process", "`trommel get`", "`dump --db s`", "checkpoint"];
         place.run(&format!("{command} --db s {rest}")).fails(3, &ways);
-        let told = error(place.run(&format!("{command} --db s --json {rest}")), 3);
-        assert_eq!(told["kind"], "in_use", "{told}");
+        let output = error(place.run(&format!("{command} --db s --json {rest}")), 3);
+        assert_eq!(output["kind"], "in_use", "{output}");
     }
     place.run("inspect --db s --watch --looks 1 --json").json(0);
     drop(input);

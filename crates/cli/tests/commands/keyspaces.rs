@@ -3,8 +3,8 @@
 use crate::common::Workplace;
 
 fn names(place: &Workplace) -> Vec<String> {
-    let told = place.run("keyspaces --db s --json").json(0);
-    let all = told["keyspaces"].as_array().expect("a list");
+    let output = place.run("keyspaces --db s --json").json(0);
+    let all = output["keyspaces"].as_array().expect("a list");
     all.iter().map(|one| one["name"].as_str().expect("a name").to_string()).collect()
 }
 

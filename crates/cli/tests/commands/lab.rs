@@ -54,10 +54,14 @@ fn a_plan_is_run_once_and_reported() {
         (&"alone".into(), &dry.lines().next().into())
     );
     assert!(!place.path("records").exists(), "a dry run measures nothing");
-    let told = place.run("lab run --machine test --report page.html --json").json(0);
-    assert_eq!((&told["measured"], &told["kept"]), (&2.into(), &0.into()));
-    let told = place.run("lab run --machine test --json").json(0);
-    assert_eq!((&told["measured"], &told["kept"]), (&0.into(), &2.into()), "it is not run again");
+    let output = place.run("lab run --machine test --report page.html --json").json(0);
+    assert_eq!((&output["measured"], &output["kept"]), (&2.into(), &0.into()));
+    let output = place.run("lab run --machine test --json").json(0);
+    assert_eq!(
+        (&output["measured"], &output["kept"]),
+        (&0.into(), &2.into()),
+        "it is not run again"
+    );
     let page = std::fs::read_to_string(place.path("page.html")).expect("a page");
     assert!(page.contains("<svg") && page.contains("binary-fuse") && page.contains("holds"));
     let report = "lab report --machine test --markdown results.md --csv tables";

@@ -57,21 +57,24 @@ fn what_is_in_logs_alone_is_counted() {
         assert_eq!(report["memtable_entries"], 5, "{what}: {report}");
         assert_eq!((&report["logs"], &report["log_bytes"]), (&1.into(), &size.into()), "{what}");
     }
-    let told = place.run("verify --db s").with_status(0);
-    assert!(told.contains("0 entries, 0 B; 1 log, ") && told.contains(" 5 entries"), "{told}");
-    let told = place.run("repair --db s").with_status(0);
-    assert!(told.starts_with("nothing to repair: 0 tables, 0 entries; 1 log, "), "{told}");
-    assert!(told.contains(" 5 entries"), "{told}");
-    let told = place.run("stats --db s").with_status(0);
+    let output = place.run("verify --db s").with_status(0);
+    assert!(
+        output.contains("0 entries, 0 B; 1 log, ") && output.contains(" 5 entries"),
+        "{output}"
+    );
+    let output = place.run("repair --db s").with_status(0);
+    assert!(output.starts_with("nothing to repair: 0 tables, 0 entries; 1 log, "), "{output}");
+    assert!(output.contains(" 5 entries"), "{output}");
+    let output = place.run("stats --db s").with_status(0);
     for words in ["entries in memory and logs alone", "logs"] {
-        assert!(told.contains(words), "{words}: {told}");
+        assert!(output.contains(words), "{words}: {output}");
     }
-    let told = place.run("inspect --db s").with_status(0);
-    assert!(told.contains("1 memtable, 5 entries") && told.contains("1 log"), "{told}");
-    let told = place.run("stats --db s --prometheus").with_status(0);
-    assert!(told.contains("trommel_memtable_entries 5\n") && told.contains("trommel_logs 1\n"));
-    let told = place.run("dump --db s").with_status(0);
-    assert!(told.contains("groups of 5 entries"), "{told}");
+    let output = place.run("inspect --db s").with_status(0);
+    assert!(output.contains("1 memtable, 5 entries") && output.contains("1 log"), "{output}");
+    let output = place.run("stats --db s --prometheus").with_status(0);
+    assert!(output.contains("trommel_memtable_entries 5\n") && output.contains("trommel_logs 1\n"));
+    let output = place.run("dump --db s").with_status(0);
+    assert!(output.contains("groups of 5 entries"), "{output}");
 }
 
 #[test] // `verify` ended at the first one, and said nothing of `repair`.
@@ -83,13 +86,13 @@ fn every_table_that_is_gone_is_told() {
     gone.iter().for_each(|table| std::fs::remove_file(table).expect("removed"));
     crate::common::flip_bit(damaged, 10);
     let report = place.run("verify --db s --json").json(3);
-    let told: Vec<&str> = lines(&report["damage"]);
+    let output: Vec<&str> = lines(&report["damage"]);
     for table in gone {
         let words = format!("s/{} is missing: ", name(table));
-        assert!(told.iter().any(|line| line.starts_with(&words)), "{words}: {told:?}");
+        assert!(output.iter().any(|line| line.starts_with(&words)), "{words}: {output:?}");
     }
     let words = format!("s/{} is damaged at byte 0", name(damaged));
-    assert!(told.iter().any(|line| line.starts_with(&words)), "{words}: {told:?}");
+    assert!(output.iter().any(|line| line.starts_with(&words)), "{words}: {output:?}");
     assert_eq!((&report["ok"], &report["opens"]), (&false.into(), &false.into()));
     place.run("verify --db s").fails(3, &[&name(&gone[0]), &name(&gone[1]), &name(damaged)]);
     for command in ["get --db s key", "put --db s key value", "scan --db s", "stats --db s"] {

@@ -44,8 +44,8 @@ fn a_store_without_its_option_is_told_the_right_form() {
         let (typed, right) = (format!("{command} s {rest}"), format!("{command} --db s {rest}"));
         place.run(&typed).fails(2, &[&format!("trommel {}", right.trim_end())]);
     }
-    let told = place.run("verify s --json");
-    let error: serde_json::Value = serde_json::from_str(&told.err).expect("one object");
+    let output = place.run("verify s --json");
+    let error: serde_json::Value = serde_json::from_str(&output.err).expect("one object");
     let hint = error["error"]["hint"].as_str().expect("a hint");
     assert_eq!(hint, "A store is named with --db: trommel verify --db s --json");
     place.run("verify --db s more").fails(2, &["Options there are"]);

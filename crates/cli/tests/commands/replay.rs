@@ -7,8 +7,8 @@ use serde_json::Value;
 #[test]
 fn a_page_holds_all_that_it_needs() {
     let place = Workplace::new();
-    let told = place.run("replay grown.html --flushes 20 --follow 5 --json").json(0);
-    assert_eq!((&told["flushes"], &told["keys"]), (&20.into(), &7.into()));
+    let output = place.run("replay grown.html --flushes 20 --follow 5 --json").json(0);
+    assert_eq!((&output["flushes"], &output["keys"]), (&20.into(), &7.into()));
     let page = std::fs::read_to_string(place.path("grown.html")).expect("was written");
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     let outside = ["http:", "https:", "src=", "href=", "url(", "import"];
@@ -19,7 +19,7 @@ fn a_page_holds_all_that_it_needs() {
     let steps = recording["steps"].as_array().expect("steps");
     let of_kind = |kind: &str| steps.iter().filter(|step| step["event"]["kind"] == kind).count();
     assert_eq!((of_kind("begin"), of_kind("flush")), (1, 20));
-    assert_eq!(Some(of_kind("merge") as u64), told["merges"].as_u64());
+    assert_eq!(Some(of_kind("merge") as u64), output["merges"].as_u64());
     let colours = page.lines().find_map(|line| line.strip_prefix("const colours = "));
     assert!(colours.is_some_and(|line| line.starts_with("[\"level0\"")), "{colours:?}");
     assert!(page.contains("--level0:") && page.contains("prefers-color-scheme:dark"), "both modes");
@@ -54,11 +54,11 @@ fn a_run_is_recorded_and_played_back() {
     place.file("keys", lines);
     let load = "load --db s keys --write-buffer 64KiB --size-ratio 4 --record run.jsonl --record-key key00007 --record-key <no>";
     place.run(load).with_status(0);
-    let told = place.run("replay run.html --run run.jsonl --json").json(0);
+    let output = place.run("replay run.html --run run.jsonl --json").json(0);
     let lines = std::fs::read_to_string(place.path("run.jsonl")).expect("was written");
     let flushes = lines.lines().filter(|line| line.contains("\"kind\":\"flush\"")).count() as u64;
-    assert_eq!((told["flushes"].as_u64(), &told["keys"]), (Some(flushes), &2.into()));
-    assert!(flushes > 10, "{told}");
+    assert_eq!((output["flushes"].as_u64(), &output["keys"]), (Some(flushes), &2.into()));
+    assert!(flushes > 10, "{output}");
     let recording = recording_of(&std::fs::read_to_string(place.path("run.html")).expect("reads"));
     assert_eq!(recording["keys"], serde_json::json!(["key00007", "<no>"]));
     let steps = recording["steps"].as_array().expect("steps");
@@ -75,9 +75,9 @@ fn a_run_is_recorded_and_played_back() {
     let write =
         "bench write --keys 20000 --write-buffer 128KiB --size-ratio 4 --record w.jsonl --json";
     let report = place.run(write).json(0);
-    let told = place.run("replay w.html --run w.jsonl --json").json(0);
-    assert_eq!((&told["flushes"], &told["keys"]), (&report["flushes"], &12.into()));
-    assert!(told["merges"].as_u64() >= report["merges"].as_u64(), "{told}, {report}");
+    let output = place.run("replay w.html --run w.jsonl --json").json(0);
+    assert_eq!((&output["flushes"], &output["keys"]), (&report["flushes"], &12.into()));
+    assert!(output["merges"].as_u64() >= report["merges"].as_u64(), "{output}, {report}");
 }
 
 #[test]

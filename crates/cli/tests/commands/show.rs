@@ -52,7 +52,7 @@ fn the_tree_is_a_picture() {
 #[test]
 fn trees_of_every_policy_are_drawn() {
     let place = loaded();
-    for (policy, told) in [
+    for (policy, expected) in [
         ("leveling", "level 0    1 run (at most 1)"),
         ("tiering --size-ratio 4", "level 0    1 run (at most 3)"),
         ("rocksdb", "policy     rocksdb"),
@@ -60,7 +60,7 @@ fn trees_of_every_policy_are_drawn() {
     ] {
         let command = format!("inspect --db s --svg tree.svg --policy {policy}");
         let text = place.run(&command).with_status(0);
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(expected), "{text}");
         let svg = std::fs::read_to_string(place.path("tree.svg")).expect("was written");
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
         assert!(svg.contains("[0, 1): 5,000 keys") && svg.contains("guard grf"), "{svg}");
@@ -102,11 +102,11 @@ fn parts_of_the_filter_are_drawn_each_with_its_base() {
 fn what_filters_are_told_is_shown_as_it_is_typed() {
     let place = loaded();
     let surf = "--db s --guard surf-mixed --surf-suffix hash:2+real:6 --surf-size-ratio 9";
-    let told = "surf-suffix hash:2+real:6, surf-size-ratio 9";
-    assert_eq!(place.run(&format!("stats {surf} --json")).json(0)["guard"]["tuning"], told);
+    let expected = "surf-suffix hash:2+real:6, surf-size-ratio 9";
+    assert_eq!(place.run(&format!("stats {surf} --json")).json(0)["guard"]["tuning"], expected);
     for command in ["stats", "inspect"] {
         let text = place.run(&format!("{command} {surf}")).with_status(0);
-        assert!(text.contains("new filters") && text.contains(told), "{text}");
+        assert!(text.contains("new filters") && text.contains(expected), "{text}");
     }
     let prefix = place.run("stats --db s --guard prefix-bloom --prefix-rule sep:/").with_status(0);
     assert!(prefix.contains("prefix-rule sep:/"), "{prefix}");

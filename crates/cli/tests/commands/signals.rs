@@ -45,8 +45,8 @@ fn wait_for_a_store(place: &Workplace, child: &mut Child) {
 }
 
 fn send(signal: &str, child: &Child) {
-    let told = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
-    assert!(told.expect("kill is there").success());
+    let status = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+    assert!(status.expect("kill is there").success());
 }
 
 #[test] // Each interrupted benchmark left gigabytes behind.
@@ -64,8 +64,8 @@ fn a_benchmark_that_a_signal_ends_leaves_no_folder() {
         // A shell calls it 128 and the number.
         assert_eq!(output.status.signal(), Some(number), "{command}: {output:?}");
         assert_eq!(temporary_folders(&place), Vec::<PathBuf>::new(), "{command}, {signal}");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!told.contains("No such file"), "it ends by the signal alone: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!stderr.contains("No such file"), "it ends by the signal alone: {stderr}");
     }
 }
 
@@ -98,10 +98,10 @@ fn an_interrupted_load_says_what_is_kept() {
         send("INT", &child);
         let output = child.wait_with_output().expect("ends");
         assert_eq!(output.status.signal(), Some(2), "{output:?}");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
-            told.starts_with(begin) && told.contains("at least 512 keys loaded, and kept"),
-            "{told}"
+            stderr.starts_with(begin) && stderr.contains("at least 512 keys loaded, and kept"),
+            "{stderr}"
         );
         assert_eq!(place.run("scan --db s --keys-only").with_status(0).lines().count(), 512);
     }

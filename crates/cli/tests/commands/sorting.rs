@@ -30,8 +30,8 @@ fn keys_in_any_order_are_loaded_as_if_one_by_one() {
     let of_rows = "--format tsv --value-column 2 rows --json";
     place.run(&format!("load --db plain {of_rows}")).with_status(0);
     let sort = "--sort --sort-memory 64KiB";
-    let told = place.run(&format!("load --db s {sort} {of_rows}")).json(0);
-    assert_eq!(told["loaded"], 18_000);
+    let output = place.run(&format!("load --db s {sort} {of_rows}")).json(0);
+    assert_eq!(output["loaded"], 18_000);
     let elsewhere = format!("load --db t {sort} --sort-folder elsewhere {of_rows}");
     assert_eq!(place.run(&elsewhere).json(0)["loaded"], 18_000);
     let contents = |store: &str| place.run(&format!("scan --db {store}")).with_status(0);

@@ -107,7 +107,7 @@ fn other_stores_are_measured_by_their_program() {
     reports[1].broken = vec!["the sum of all numbers: 299, not 300".into()];
     place.file("reports", serde_json::to_string(&reports).expect("plain data"));
     let output = place.command(&run).output().expect("runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     let words = "trommel, none, counter-cold, 1 client: the sum of all numbers: 299, not 300";
-    assert!(output.status.code() == Some(1) && told.contains(words), "{told}");
+    assert!(output.status.code() == Some(1) && stderr.contains(words), "{stderr}");
 }

@@ -51,8 +51,8 @@ fn every_form_carries_every_byte_and_has_the_same_checksum() {
 fn streams_go_through_pipes_and_the_result_goes_to_standard_error() {
     let place = odd();
     let exported = place.run("export --db s --format jsonl --json -");
-    let told: Value = serde_json::from_str(&exported.err).expect("one object");
-    assert_eq!((&told["exported"], exported.status), (&258.into(), 0));
+    let output: Value = serde_json::from_str(&exported.err).expect("one object");
+    assert_eq!((&output["exported"], exported.status), (&258.into(), 0));
     let lines: Vec<Value> =
         exported.out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines.len(), 259);
@@ -105,8 +105,8 @@ fn a_folder_of_rocksdb_needs_the_program_that_reads_it() {
     let place = Workplace::new();
     std::fs::create_dir(place.path("rocks")).expect("made");
     place.file("rocks/CURRENT", "MANIFEST-000001\n");
-    let told = place.run("import --db x --program nowhere rocks");
-    told.fails(3, &["nowhere: there is no such program", "crates/peers"]);
+    let output = place.run("import --db x --program nowhere rocks");
+    output.fails(3, &["nowhere: there is no such program", "crates/peers"]);
     assert!(!place.path("x").exists(), "nothing was made");
 }
 
@@ -158,8 +158,8 @@ fn an_export_replaces_a_file_when_it_is_whole() {
 fn a_store_of_the_present_version_needs_no_upgrade() {
     let place = odd();
     let before = contents(&place, "s");
-    let told = place.run("upgrade --db s --json").json(0);
-    assert_eq!((&told["changed"], &told["version"]), (&false.into(), &8.into()));
+    let output = place.run("upgrade --db s --json").json(0);
+    assert_eq!((&output["changed"], &output["version"]), (&false.into(), &8.into()));
     assert!(place.run("upgrade --db s").with_status(0).starts_with("nothing to do: s has"));
     assert_eq!(contents(&place, "s"), before);
     // The version stands behind a magic of eight bytes.
@@ -180,8 +180,8 @@ fn a_store_of_the_version_before_is_upgraded() {
     }
     place.run("get --db old log").fails(3, &["format version 7", "trommel upgrade"]);
     let manifest = std::fs::read(place.path("old/MANIFEST")).expect("reads");
-    let told = place.run("upgrade --db old --json").json(0);
-    assert_eq!((&told["version_before"], &told["version"]), (&7.into(), &8.into()));
+    let output = place.run("upgrade --db old --json").json(0);
+    assert_eq!((&output["version_before"], &output["version"]), (&7.into(), &8.into()));
     assert_eq!(place.run("get --db old log").with_status(0), "in no table yet\n");
     place.run("verify --db old").with_status(0);
     let kept = std::fs::read(place.path("old.version-7/MANIFEST")).expect("reads");

@@ -164,10 +164,10 @@ fn signals_give_the_terminal_back() {
         let mut child = command.stdin(own()).stdout(own()).spawn().expect("starts");
         terminal.read_until(&[PICTURE, "level"]);
         assert_ne!(terminal.modes(), before, "keys are heard one by one");
-        let told = std::process::Command::new("kill")
+        let status = std::process::Command::new("kill")
             .args([format!("-{signal}"), child.id().to_string()])
             .status();
-        assert!(told.expect("kill is there").success());
+        assert!(status.expect("kill is there").success());
         terminal.read_until(&[NO_PICTURE]);
         let ended = child.wait().expect("ends");
         assert_eq!(ended.signal(), Some(number), "{ended:?}");

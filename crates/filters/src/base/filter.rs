@@ -190,7 +190,7 @@ pub trait Trace {
 
 /// Prefetches the cache line of `items[at]`, if there is such an item.
 #[inline(always)]
-pub fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
+pub fn prefetch_traced<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
     prefetch(items, at);
     if let Some(item) = items.get(at) {
         trace.ask(core::ptr::from_ref(item) as usize);
@@ -200,7 +200,7 @@ pub fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
 /// Prefetches `lines` cache lines, beginning with that of `items[at]`. They need not belong to
 /// `items`.
 #[inline(always)]
-pub fn ask_for_lines<T, R: Trace>(items: &[T], at: usize, lines: usize, trace: &mut R) {
+pub fn prefetch_lines_traced<T, R: Trace>(items: &[T], at: usize, lines: usize, trace: &mut R) {
     const LINE_BYTES: usize = 64;
     prefetch_lines(items, at, lines);
     let address = items.as_ptr().wrapping_add(at) as usize;
@@ -230,8 +230,8 @@ impl Trace for Untraced {
 #[derive(Clone, Debug, Default)]
 pub struct LineCounter {
     lines: Vec<usize>,
-    asked: Vec<usize>,
-    unasked: usize,
+    prefetched: Vec<usize>,
+    not_prefetched: usize,
 }
 
 impl LineCounter {
@@ -256,8 +256,8 @@ impl LineCounter {
     }
 
     /// Returns how many of the lines were read without an earlier prefetch.
-    pub fn unasked(&self) -> usize {
-        self.unasked
+    pub fn not_prefetched(&self) -> usize {
+        self.not_prefetched
     }
 }
 
@@ -268,14 +268,14 @@ impl Trace for LineCounter {
             for line in address / Self::LINE_BYTES..=last {
                 if !self.lines.contains(&line) {
                     self.lines.push(line);
-                    self.unasked += usize::from(!self.asked.contains(&line));
+                    self.not_prefetched += usize::from(!self.prefetched.contains(&line));
                 }
             }
         }
     }
 
     fn ask(&mut self, address: usize) {
-        self.asked.push(address / Self::LINE_BYTES);
+        self.prefetched.push(address / Self::LINE_BYTES);
     }
 }
 

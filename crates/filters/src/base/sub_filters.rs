@@ -116,7 +116,7 @@ pub trait SubFilterPolicy: Send {
     /// Counts a get of the store: time advances by one.
     fn tick(&mut self);
     /// Counts a query of a table that had no entry for it.
-    fn asked(&mut self, table: u64);
+    fn note_empty_query(&mut self, table: u64);
     /// The needless reads that one more sub-filter of the table would save per byte. 0: none is
     /// available.
     fn worth(&self, table: u64) -> f64;

@@ -177,7 +177,7 @@ impl<'a> Block<'a> {
 
     /// Finds where a key falls among the cells.
     #[inline(always)]
-    pub fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
+    pub fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> CellPlace {
         trace.touch(self.address(), self.bits_at / 8);
         if self.count == 1 {
             self.find_lone(key, trace)
@@ -213,20 +213,24 @@ impl<'a> Block<'a> {
 
     /// [`Block::find`] for a block of one cell.
     #[inline(never)]
-    fn find_lone<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
+    fn find_lone<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> CellPlace {
         let cell = Cell { start: 0, run: self.base, gap: 0, at: self.bits_at };
         let fall = match self.compare(&cell, key, trace) {
             (Ordering::Less, differs) => return self.after_all(differs + 1),
             (Ordering::Equal, _) => Fall::In,
             (Ordering::Greater, shared) => Fall::NearAfter { split: 0, shared },
         };
-        Found { before: 0, fall }
+        CellPlace { before: 0, fall }
     }
 
     /// [`Block::find`] by a trie of the cells' starts: the key's path names the cells to compare.
     /// Requires: more than one cell.
     #[inline(always)]
-    fn find_on_path<const ESCAPES: bool, T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
+    fn find_on_path<const ESCAPES: bool, T: Trace>(
+        &self,
+        key: &Tail<'_>,
+        trace: &mut T,
+    ) -> CellPlace {
         let nibbles = self.bytes[self.nibbles_at..].first_chunk().expect("blocks are padded");
         let escapes = self.bytes.get(self.escapes_at..).unwrap_or_default();
         let trie = Trie::<ESCAPES>::new(nibbles, escapes, (self.base, self.spare), self.count);
@@ -236,10 +240,10 @@ impl<'a> Block<'a> {
             let Stretch { run, gap } = trie.stretch(place, start);
             let matched = match self.compare(&Cell { start, run, gap, at }, key, trace) {
                 (Ordering::Less, differs) => differs + 1,
-                (Ordering::Equal, _) => return Found { before: place, fall: Fall::In },
+                (Ordering::Equal, _) => return CellPlace { before: place, fall: Fall::In },
                 (Ordering::Greater, shared) => {
                     let fall = Fall::NearAfter { split: start, shared };
-                    return Found { before: place, fall };
+                    return CellPlace { before: place, fall };
                 }
             };
             // Rarely, the key falls at a cell that is not on the path.
@@ -247,7 +251,7 @@ impl<'a> Block<'a> {
             start = trie.start(next);
             if start < matched {
                 let fall = Fall::NearBefore { split: start, shared: matched - 1 };
-                return Found { before: next, fall };
+                return CellPlace { before: next, fall };
             }
             (place, at) = (next, self.bits_at + trie.bits_before(next));
         }
@@ -281,8 +285,8 @@ impl<'a> Block<'a> {
         (place, start, at)
     }
 
-    fn after_all(&self, matched: usize) -> Found {
-        Found { before: self.count, fall: Fall::AfterAll { shared: matched - 1 } }
+    fn after_all(&self, matched: usize) -> CellPlace {
+        CellPlace { before: self.count, fall: Fall::AfterAll { shared: matched - 1 } }
     }
 
     /// The number of cells.
@@ -344,14 +348,14 @@ fn first_difference(
 
 /// A key's place among a block's cells.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct CellPlace {
     /// The number of cells whose keys are all below the key.
     pub before: usize,
     /// The key's position relative to the nearest cells.
     pub fall: Fall,
 }
 
-impl Found {
+impl CellPlace {
     /// Whether the key lies in a cell. False: no key of the block equals it.
     #[inline(always)]
     pub fn is_in(&self) -> bool {

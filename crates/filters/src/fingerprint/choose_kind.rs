@@ -74,7 +74,7 @@ impl Distances {
 /// Error rates estimated from a group's own keys.
 pub(crate) struct OwnRates {
     /// The number of keys looked up, and of those that have the same number as a neighbour.
-    asked: f64,
+    looked_up: f64,
     alike: f64,
     by_gap: Distances,
     by_number: Distances,
@@ -87,7 +87,7 @@ impl OwnRates {
     pub(crate) fn new(views: &[u64], spare: f64, unit: u32) -> OwnRates {
         let exact = spare.max(0.0) as u32;
         let mut rates = OwnRates {
-            asked: views.len().saturating_sub(4) as f64,
+            looked_up: views.len().saturating_sub(4) as f64,
             alike: 0.0,
             by_gap: Distances::new(),
             by_number: Distances::new(),
@@ -114,7 +114,7 @@ impl OwnRates {
 
     /// Whether there were enough keys to look one up.
     pub(crate) fn is_known(&self) -> bool {
-        self.asked > 0.0
+        self.looked_up > 0.0
     }
 
     /// Whether some keys have the same number; usually these are text.
@@ -135,12 +135,12 @@ impl OwnRates {
     }
 
     fn rate(&self, distances: &Distances, reach: f64) -> f64 {
-        let enough = REACHED_MIN.min(self.asked / 4.0);
+        let enough = REACHED_MIN.min(self.looked_up / 4.0);
         for doubled in 0..DOUBLED_MAX {
             let scale = power_of_two(doubled);
             let reached = distances.reached(reach * scale);
             if reached + self.alike >= enough || doubled + 1 == DOUBLED_MAX {
-                return ((reached / scale + self.alike) / self.asked.max(1.0)).min(1.0);
+                return ((reached / scale + self.alike) / self.looked_up.max(1.0)).min(1.0);
             }
         }
         unreachable!("the last turn gives a rate")
@@ -182,17 +182,17 @@ pub(super) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
     let covered = |commons: &[u32]| {
         let [before, low, high, after] = *commons else { return false };
         let around = low.min(high);
-        let told = |outer: u32| f64::from(around.max(outer)) + 1.0 + spare;
-        f64::from(low) >= told(before) || f64::from(high) >= told(after)
+        let resolved = |outer: u32| f64::from(around.max(outer)) + 1.0 + spare;
+        f64::from(low) >= resolved(before) || f64::from(high) >= resolved(after)
     };
     share_of(commons.windows(4).map(covered))
 }
 
 /// The share of true values.
 fn share_of(all: impl Iterator<Item = bool>) -> f64 {
-    let (asked, covered) =
-        all.fold((0, 0), |(asked, covered), one| (asked + 1, covered + u32::from(one)));
-    f64::from(covered) / f64::from(asked.max(1))
+    let (count, covered) =
+        all.fold((0, 0), |(count, covered), one| (count + 1, covered + u32::from(one)));
+    f64::from(covered) / f64::from(count.max(1))
 }
 
 /// Returns the layout of `keys` keys in `blocks` blocks that takes about `bits_per_key`.

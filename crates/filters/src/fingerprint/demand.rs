@@ -12,8 +12,8 @@
 
 use alloc::vec::Vec;
 
+use super::empty_queries::EmptyQueries;
 use super::keys::KeyBuffer;
-use super::questions::Questions;
 use crate::base::real::{exp2, log2};
 use crate::bits::key_bits::{bits_at, common_bits};
 use alloc::collections::VecDeque;
@@ -43,7 +43,7 @@ const RATE: f64 = 0.25;
 /// The sampled queries of the keys being written.
 #[derive(Default)]
 pub(crate) struct Demand {
-    questions: Questions,
+    queries: EmptyQueries,
     /// The number of queries below all keys, and of those up to the buffered keys.
     below: usize,
     taken: usize,
@@ -76,7 +76,7 @@ struct Placed {
     place: usize,
     is_point: bool,
     /// The approximate spare bits at which a cell tells the query from the nearer key.
-    told_by: f64,
+    resolving_bits: f64,
 }
 
 impl Placed {
@@ -84,22 +84,22 @@ impl Placed {
     /// hashes.
     fn wrong(&self, spare: f64, hash_bits: f64) -> f64 {
         // Other keys near there are queried, too, so the transition is gradual.
-        let cells = exp2((2.0 * (self.told_by - (spare - hash_bits))).min(0.0));
+        let cells = exp2((2.0 * (self.resolving_bits - (spare - hash_bits))).min(0.0));
         if self.is_point { cells * exp2(-hash_bits) } else { cells }
     }
 }
 
 impl Demand {
     /// `firsts` has the first keys of stretches, each with about equally many of all `keys` keys.
-    pub(crate) fn new(questions: Questions, firsts: &[Vec<u8>], keys: u64) -> Demand {
-        let all = questions.len() as f64;
+    pub(crate) fn new(queries: EmptyQueries, firsts: &[Vec<u8>], keys: u64) -> Demand {
+        let all = queries.len() as f64;
         let weight = WEIGHT_MAX * all / (all + KNOWN);
         let place_of = |first: &Vec<u8>| {
-            let mut keys = questions.iter().map(|asked| asked.key);
-            keys.position(|key| key >= first.as_slice()).unwrap_or(questions.len())
+            let mut keys = queries.iter().map(|query| query.key);
+            keys.position(|key| key >= first.as_slice()).unwrap_or(queries.len())
         };
         let mut ends: Vec<usize> = firsts.iter().skip(1).map(place_of).collect();
-        ends.push(questions.len());
+        ends.push(queries.len());
         let mut start = 0;
         let more = ends.into_iter().map(|end| {
             let fallen = (end - core::mem::replace(&mut start, end)) as f64;
@@ -114,15 +114,15 @@ impl Demand {
             Stretch { first: first.clone(), bits_more: more - mean, planned }
         };
         let stretches = firsts.iter().zip(more).map(stretch).collect();
-        Demand { questions, stretches, ..Demand::default() }
+        Demand { queries, stretches, ..Demand::default() }
     }
 
     /// Locates the queries that fall among the buffered keys.
     pub(crate) fn begin_chapter(&mut self, keys: &KeyBuffer) {
         let is_first = !core::mem::replace(&mut self.has_begun, true);
-        while self.taken < self.questions.len() {
-            let asked = self.questions.get(self.taken);
-            let place = place_among(keys, asked.key);
+        while self.taken < self.queries.len() {
+            let query = self.queries.get(self.taken);
+            let place = place_among(keys, query.key);
             if place == keys.len() {
                 break;
             }
@@ -131,8 +131,8 @@ impl Demand {
                 self.below += 1;
             }
             // Otherwise the key exists by now, or lies below all keys.
-            if let Some(told_by) = told_by(keys, place, asked.key) {
-                self.placed.push_back(Placed { place, is_point: asked.is_point, told_by });
+            if let Some(resolving_bits) = resolving_bits(keys, place, query.key) {
+                self.placed.push_back(Placed { place, is_point: query.is_point, resolving_bits });
             }
         }
     }
@@ -157,7 +157,7 @@ impl Demand {
     /// spare bits of its cells without hashes.
     pub(crate) fn hash_bits_of(&mut self, keys: usize, spare: f64) -> usize {
         // True for nearly all groups.
-        if !self.placed.iter().any(|placed| placed.is_point && placed.told_by > spare) {
+        if !self.placed.iter().any(|placed| placed.is_point && placed.resolving_bits > spare) {
             return 0;
         }
         let of_chapter = (OF_CHAPTER / self.placed.len() as f64).min(1.0);
@@ -212,7 +212,7 @@ fn place_among(keys: &KeyBuffer, key: &[u8]) -> usize {
 
 /// Returns the approximate spare bits at which cells tell a key from its neighbours; cells are as
 /// wide as the smaller gap beside their keys. None: the key is stored, or below all keys.
-fn told_by(keys: &KeyBuffer, place: usize, key: &[u8]) -> Option<f64> {
+fn resolving_bits(keys: &KeyBuffer, place: usize, key: &[u8]) -> Option<f64> {
     let (before, after) = (keys.get(place.checked_sub(1)?), keys.get(place));
     common_bits(before, key)?;
     common_bits(key, after)?;
@@ -225,24 +225,24 @@ fn told_by(keys: &KeyBuffer, place: usize, key: &[u8]) -> Option<f64> {
     };
     let below = place.checked_sub(2).and_then(outer).map_or(u64::MAX, |lower| low - lower);
     let above = outer(place + 1).map_or(u64::MAX, |upper| upper - high);
-    let told = |beside: u64, apart: u64| {
+    let resolved = |beside: u64, apart: u64| {
         let lesser = beside.min(high - low).max(1);
         log2(lesser as f64 / apart.max(1) as f64)
     };
-    let from_low = told(below, key.saturating_sub(low));
-    let from_high = told(above, high.saturating_sub(key));
+    let from_low = resolved(below, key.saturating_sub(low));
+    let from_high = resolved(above, high.saturating_sub(key));
     Some(from_low.max(from_high))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fingerprint::empty_queries::EmptyQuery;
     use crate::fingerprint::keys::Pushed;
-    use crate::fingerprint::questions::AskedKey;
 
-    fn questions(keys: impl Iterator<Item = u64>, is_point: bool) -> Questions {
+    fn queries(keys: impl Iterator<Item = u64>, is_point: bool) -> EmptyQueries {
         let keys: Vec<[u8; 8]> = keys.map(u64::to_be_bytes).collect();
-        Questions::of(keys.iter().map(|key| AskedKey { key, is_point }))
+        EmptyQueries::of(keys.iter().map(|key| EmptyQuery { key, is_point }))
     }
 
     fn firsts(count: u64) -> Vec<Vec<u8>> {
@@ -251,25 +251,25 @@ mod tests {
 
     #[test]
     fn no_share_is_less_than_half_and_all_are_the_budget() {
-        for (asked, stretches) in [(1000, 64), (1000, 2), (3, 64), (0, 64), (1000, 1)] {
+        for (count, stretches) in [(1000, 64), (1000, 2), (3, 64), (0, 64), (1000, 1)] {
             // All queries fall into the first stretch.
             let mut demand =
-                Demand::new(questions(0..asked, true), &firsts(stretches), 1000 * stretches);
+                Demand::new(queries(0..count, true), &firsts(stretches), 1000 * stretches);
             let firsts = firsts(stretches);
             let more: Vec<f64> = firsts.iter().map(|first| demand.bits_more(first, 1000)).collect();
             let sum: f64 = more.iter().sum();
-            assert!(sum.abs() < 1e-9, "{asked} {stretches}: {sum}");
-            let least = if asked < 64 { -0.05 } else { -1.0 };
-            assert!(more.iter().all(|more| *more > least), "{asked} {stretches}: {more:?}");
-            let is_known = asked > 0 && stretches > 1;
-            assert_eq!(more[0] > 0.3, is_known, "{asked} {stretches}: {more:?}");
+            assert!(sum.abs() < 1e-9, "{count} {stretches}: {sum}");
+            let least = if count < 64 { -0.05 } else { -1.0 };
+            assert!(more.iter().all(|more| *more > least), "{count} {stretches}: {more:?}");
+            let is_known = count > 0 && stretches > 1;
+            assert_eq!(more[0] > 0.3, is_known, "{count} {stretches}: {more:?}");
         }
     }
 
-    fn hashed(asked: Questions, spare: f64) -> usize {
+    fn hashed(queries: EmptyQueries, spare: f64) -> usize {
         let mut keys = KeyBuffer::default();
         (0..100u64).for_each(|key| assert_eq!(keys.push(&(key << 40).to_be_bytes()), Pushed::Kept));
-        let mut demand = Demand::new(asked, &[], 100);
+        let mut demand = Demand::new(queries, &[], 100);
         demand.begin_chapter(&keys);
         demand.hash_bits_of(50, spare)
     }
@@ -277,14 +277,14 @@ mod tests {
     #[test]
     fn groups_get_hashes_where_points_come_that_cells_cannot_tell() {
         let behind = || (0..50u64).map(|key| (key << 40) + 100);
-        assert!(HASH_BITS.contains(&hashed(questions(behind(), true), 8.0)));
-        assert_eq!(hashed(questions(behind(), true), 1.0), 0, "there is no room");
-        assert_eq!(hashed(questions(behind(), false), 8.0), 0, "ranges have no hash");
+        assert!(HASH_BITS.contains(&hashed(queries(behind(), true), 8.0)));
+        assert_eq!(hashed(queries(behind(), true), 1.0), 0, "there is no room");
+        assert_eq!(hashed(queries(behind(), false), 8.0), 0, "ranges have no hash");
         let between = (0..50u64).map(|key| (key << 40) + (1 << 39));
-        assert_eq!(hashed(questions(between, true), 8.0), 0, "cells tell these");
+        assert_eq!(hashed(queries(between, true), 8.0), 0, "cells tell these");
         let present = (0..50u64).map(|key| key << 40);
-        assert_eq!(hashed(questions(present, true), 8.0), 0, "they are there");
-        assert!(hashed(questions(behind().take(1), true), 8.0) > 0, "one in vain is many");
+        assert_eq!(hashed(queries(present, true), 8.0), 0, "they are there");
+        assert!(hashed(queries(behind().take(1), true), 8.0) > 0, "one in vain is many");
     }
 
     #[test]
@@ -292,13 +292,13 @@ mod tests {
         let mut keys = KeyBuffer::default();
         let stored = [0u64, 1 << 40, (1 << 40) + (1 << 20), 1 << 41, 1 << 42];
         stored.iter().for_each(|key| assert_eq!(keys.push(&key.to_be_bytes()), Pushed::Kept));
-        let told = |key: u64| {
+        let resolved = |key: u64| {
             let key = key.to_be_bytes();
-            told_by(&keys, place_among(&keys, &key), &key).map(f64::round)
+            resolving_bits(&keys, place_among(&keys, &key), &key).map(f64::round)
         };
-        assert_eq!(told((1 << 40) + 1024), Some(10.0));
-        assert_eq!(told((1 << 40) + (1 << 20) + (1 << 30)), Some(0.0));
-        assert_eq!(told(1 << 40), None, "it is there");
-        assert_eq!(told((1 << 40) - (1 << 10)), Some(10.0), "of the key above");
+        assert_eq!(resolved((1 << 40) + 1024), Some(10.0));
+        assert_eq!(resolved((1 << 40) + (1 << 20) + (1 << 30)), Some(0.0));
+        assert_eq!(resolved(1 << 40), None, "it is there");
+        assert_eq!(resolved((1 << 40) - (1 << 10)), Some(10.0), "of the key above");
     }
 }

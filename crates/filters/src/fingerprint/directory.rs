@@ -12,7 +12,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::base::filter::{Trace, Untraced, ask_for_lines};
+use crate::base::filter::{Trace, Untraced, prefetch_lines_traced};
 use crate::bits::key_bits::{bits_at, compare, word_at};
 use crate::bits::row::Row;
 use crate::bits::search::{first_not, partition_point};
@@ -234,9 +234,9 @@ impl Directory {
         let slot = self.radix_slot(word_at(key, self.prefix.len()).saturating_sub(least));
         // A slot is as wide as a power of two, so there are one to two slots per group.
         let group = slot * self.len() / self.radix.len().max(1);
-        ask_for_lines(&self.radix, slot, 1, trace);
-        ask_for_lines(&self.separators, group, 1, trace);
-        ask_for_lines(&self.offsets, group, 1, trace);
+        prefetch_lines_traced(&self.radix, slot, 1, trace);
+        prefetch_lines_traced(&self.separators, group, 1, trace);
+        prefetch_lines_traced(&self.offsets, group, 1, trace);
     }
 
     /// How far `key` lies above the last key. Both are 64-bit numbers from a byte shortly before

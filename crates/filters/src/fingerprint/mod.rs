@@ -11,7 +11,6 @@
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
 mod alignment;
-pub mod asked;
 pub mod builder;
 pub mod cell;
 pub(crate) mod chapter;
@@ -19,6 +18,7 @@ pub(crate) mod choose_kind;
 pub mod coded;
 pub(crate) mod demand;
 pub mod directory;
+pub mod empty_queries;
 pub mod encode;
 pub mod gap;
 pub mod group;
@@ -26,7 +26,7 @@ pub mod group_writer;
 pub mod hashes;
 pub mod keys;
 pub mod line;
-pub mod questions;
+pub mod query_mix;
 pub mod read_cells;
 pub mod separator_tails;
 pub mod settle;

@@ -289,12 +289,15 @@ mod tests {
             separators.insert(0, prefix);
             let (mut cost, mut builder) =
                 (SeparatorTailsCost::default(), SeparatorTailsBuilder::default());
-            let told: usize = separators.iter().map(|separator| cost.push(separator)).sum();
+            let estimated: usize = separators.iter().map(|separator| cost.push(separator)).sum();
             let tails = separators.iter().map(|it| it.get(prefix_bytes + 8..).unwrap_or(&[]));
             tails.for_each(|rest| builder.push(rest));
             let taken = builder.bytes.len() + 4 * separators.len();
             let near = taken * 8 / 10..taken * 11 / 10;
-            assert!(near.contains(&told), "{told} of {taken}, {prefix_bytes} bytes shared");
+            assert!(
+                near.contains(&estimated),
+                "{estimated} of {taken}, {prefix_bytes} bytes shared"
+            );
         }
     }
 }

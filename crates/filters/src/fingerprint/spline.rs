@@ -277,11 +277,11 @@ impl<'a> SplineBlock<'a> {
 
     #[cold]
     fn many_ones(&self, bit: usize) -> usize {
-        (bit..).take_while(|&bit| self.is_one(bit)).count()
+        (bit..).take_while(|&bit| self.is_set(bit)).count()
     }
 
     #[inline(always)]
-    fn is_one(&self, bit: usize) -> bool {
+    fn is_set(&self, bit: usize) -> bool {
         self.bytes.get(COUNT_BYTES + bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
     }
 

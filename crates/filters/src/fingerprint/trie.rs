@@ -42,7 +42,7 @@ pub(super) struct Trie<'a, const ESCAPES: bool> {
     runs: [u64; PLANES],
     first_run: usize,
     /// The escaped starts, at their cells' places; and whether one is below the base.
-    untold: [u32; CELLS_MAX],
+    escaped_starts: [u32; CELLS_MAX],
     is_low: bool,
 }
 
@@ -73,10 +73,20 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
             escaped = planes[0] & planes[1] & planes[2] & planes[3] & others;
         }
         let runs = runs_of(&planes, others & !escaped);
-        let (untold, is_low) = ([0; CELLS_MAX], false);
+        let (escaped_starts, is_low) = ([0; CELLS_MAX], false);
         let first_run = 0;
-        let mut trie =
-            Trie { nibbles, base, spare, others, escaped, planes, runs, first_run, untold, is_low };
+        let mut trie = Trie {
+            nibbles,
+            base,
+            spare,
+            others,
+            escaped,
+            planes,
+            runs,
+            first_run,
+            escaped_starts,
+            is_low,
+        };
         if ESCAPES {
             trie.take_escapes(escapes);
         }
@@ -90,7 +100,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         let (mut rest, mut at) = (self.escaped, 0);
         while rest != 0 {
             let start = take_escape(escapes, &mut at);
-            self.untold[rest.trailing_zeros() as usize] = start as u32;
+            self.escaped_starts[rest.trailing_zeros() as usize] = start as u32;
             self.is_low |= start < self.base;
             rest &= rest - 1;
         }
@@ -100,7 +110,7 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
     #[inline(always)]
     pub(super) fn start(&self, cell: usize) -> usize {
         if ESCAPES && self.escaped >> cell & 1 == 1 {
-            return self.untold[cell % CELLS_MAX] as usize;
+            return self.escaped_starts[cell % CELLS_MAX] as usize;
         }
         let nibble = cell.wrapping_sub(1) % CELLS_MAX;
         self.base + usize::from(self.nibbles[nibble / 2] >> (4 * (nibble % 2)) & 15)
@@ -120,20 +130,20 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
     pub(super) fn bits_before(&self, cell: usize) -> usize {
         let mask = below(cell);
         let [ones, twos, fours, eights] = self.runs;
-        let told = (ones & mask).count_ones()
+        let plain = (ones & mask).count_ones()
             + 2 * (twos & mask).count_ones()
             + 4 * (fours & mask).count_ones()
             + 8 * (eights & mask).count_ones();
-        let mut sum = told as usize + self.first_run + cell * self.spare;
+        let mut sum = plain as usize + self.first_run + cell * self.spare;
         if ESCAPES {
             // Adds the runs that begin or end at an escaped start.
-            sum += self.untold_runs((self.escaped | self.escaped >> 1) & mask & !1);
+            sum += self.escaped_runs((self.escaped | self.escaped >> 1) & mask & !1);
         }
         sum
     }
 
     #[inline(always)]
-    fn untold_runs(&self, mut cells: u64) -> usize {
+    fn escaped_runs(&self, mut cells: u64) -> usize {
         let mut sum = 0;
         while cells != 0 {
             let cell = cells.trailing_zeros() as usize;
@@ -255,9 +265,9 @@ fn runs_of(planes: &[u64; PLANES], plain: u64) -> [u64; PLANES] {
         runs[bit] = own ^ next ^ carry;
         carry = own & next | carry & (own ^ next);
     }
-    let told = plain & plain >> 1 & carry;
+    let valid = plain & plain >> 1 & carry;
     for run in &mut runs {
-        *run &= told;
+        *run &= valid;
     }
     runs
 }

@@ -9,8 +9,6 @@
 //!
 //! Invariant: a < b gives code(a) <= code(b), and a strict order if neither was truncated.
 
-use alloc::vec::Vec;
-
 use super::code::KeyCode;
 use super::model::{TextModel, TextTables};
 use crate::base::query::KeyRange;
@@ -81,13 +79,6 @@ impl Interval {
 }
 
 impl TextModel {
-    /// Appends a key's code to `out`: a bit string, followed by zeros. The order of codes is the
-    /// order of keys; codes may be equal. Takes time linear in the key's length, up to that of the
-    /// longest code.
-    pub fn append_code(&self, key: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(self.encode(key, &mut KeyCode::new()));
-    }
-
     /// Encodes a key into `code`.
     #[inline]
     pub(crate) fn encode<'c>(&self, key: &[u8], code: &'c mut KeyCode) -> &'c [u8] {
@@ -105,7 +96,9 @@ impl TextModel {
 }
 
 impl TextTables<'_> {
-    /// Encodes a key into `code`.
+    /// Encodes a key into `code`: a bit string, followed by zeros. The order of codes is the order
+    /// of keys; codes may be equal. Takes time linear in the key's length, up to that of the
+    /// longest code.
     #[inline]
     pub fn encode<'c>(&self, key: &[u8], code: &'c mut KeyCode) -> &'c [u8] {
         fastest(

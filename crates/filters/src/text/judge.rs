@@ -15,11 +15,11 @@ use super::code::KeyCode;
 use super::model::{CODE_BITS_MAX, TextModel};
 use super::sample::KeySample;
 use crate::fingerprint::Fingerprints;
-use crate::fingerprint::asked::Asked;
 use crate::fingerprint::chapter::Chapter;
 use crate::fingerprint::choose_kind::OwnRates;
 use crate::fingerprint::coded::unit_of;
 use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
+use crate::fingerprint::query_mix::QueryMix;
 use core::ops::Range;
 
 /// Minimum keys of a sample and of a filter.
@@ -65,7 +65,7 @@ struct Cost {
 
 impl Judged {
     /// Judges a filter of about `keys` keys like those of the sample, at `bits` bits per key.
-    pub(crate) fn of(sample: &KeySample, keys: u64, bits: f64, asked: Asked) -> Judged {
+    pub(crate) fn of(sample: &KeySample, keys: u64, bits: f64, mix: QueryMix) -> Judged {
         if sample.len() < SAMPLE_MIN || keys < KEYS_MIN {
             return Judged::default();
         }
@@ -73,21 +73,21 @@ impl Judged {
             return Judged::default();
         }
         let mut model = TextModel::of(sample, keys);
-        let as_is = Judgement::of(sample, None).rates(bits).of(0, asked);
+        let as_is = Judgement::of(sample, None).rates(bits).of(0, mix);
         if as_is < RATE_LEAST {
             return Judged::default();
         }
         let with_model = bits - 8.0 * model.size_bytes() as f64 / keys as f64;
         let costs = CODE_BITS_JUDGED.map(|code_bits| {
             model.code_bits = code_bits;
-            Judgement::of(sample, Some(&model)).rates(with_model).best(asked)
+            Judgement::of(sample, Some(&model)).rates(with_model).best(mix)
         });
         let least = costs.iter().map(|cost| cost.wrong).fold(f64::INFINITY, f64::min);
         let costs = costs.into_iter().zip(CODE_BITS_JUDGED);
         // Among the equally good ones, the longest: it is safest where the sample is not typical.
         let best = costs.rev().find(|(cost, _)| cost.wrong <= ABOUT * least);
         let (cost, code_bits) = best.expect("one is the least");
-        let hashes = asked.cost_of_hashes();
+        let hashes = mix.cost_of_hashes();
         if cost.wrong > CLEARLY * as_is.min(hashes) {
             return Judged { hashes: hashes < as_is, is_known: true, ..Judged::default() };
         }
@@ -188,14 +188,14 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(&self, point_bits: usize, asked: Asked) -> f64 {
-        self.tied + (1.0 - self.tied) * asked.cost(self.cells[point_bits], point_bits)
+    fn of(&self, point_bits: usize, mix: QueryMix) -> f64 {
+        self.tied + (1.0 - self.tied) * mix.cost(self.cells[point_bits], point_bits)
     }
 
     /// Returns the cheapest number of hash bits and its cost.
-    fn best(&self, asked: Asked) -> Cost {
+    fn best(&self, mix: QueryMix) -> Cost {
         let costs = (0..self.cells.len())
-            .map(|point_bits| Cost { point_bits, wrong: self.of(point_bits, asked) });
+            .map(|point_bits| Cost { point_bits, wrong: self.of(point_bits, mix) });
         costs.min_by(|a, b| a.wrong.total_cmp(&b.wrong)).expect("there are choices")
     }
 }

@@ -15,10 +15,10 @@ use super::judge::Judged;
 use super::model::TextModel;
 use super::sample::KeySample;
 use crate::fingerprint::Fingerprints;
-use crate::fingerprint::asked::Asked;
 use crate::fingerprint::builder::{Groups, GroupsBuilder, GroupsPlan};
 use crate::fingerprint::demand::Demand;
 use crate::fingerprint::keys::{Pushed, WORD_BYTES};
+use crate::fingerprint::query_mix::QueryMix;
 use core::cmp::Ordering;
 
 /// The least bits per key, however much the model takes: fewer would be useless.
@@ -59,11 +59,11 @@ impl NamedGroupsBuilder {
 
     /// Chooses the best representation of about `keys` keys like those of the sample, within the
     /// plan's bits. (`Fingerprints::Spline`, the GRF paper's, has no model.)
-    pub(crate) fn judge(&self, sample: &KeySample, keys: u64, asked: Asked) -> Judged {
+    pub(crate) fn judge(&self, sample: &KeySample, keys: u64, mix: QueryMix) -> Judged {
         let GroupsPlan { fingerprints, bits_per_key, .. } = *self.plan();
         match fingerprints {
             Fingerprints::Spline => Judged::default(),
-            _ => Judged::of(sample, keys, bits_per_key, asked),
+            _ => Judged::of(sample, keys, bits_per_key, mix),
         }
     }
 
@@ -72,7 +72,7 @@ impl NamedGroupsBuilder {
     #[must_use]
     pub fn with_sample(self, sample: &KeySample, keys: u64) -> Self {
         // Without hashes, points cost the same as ranges.
-        match self.judge(sample, keys, Asked { points: 0.0 }).model {
+        match self.judge(sample, keys, QueryMix { points: 0.0 }).model {
             Some(model) => self.with_text(model, keys),
             None => self,
         }

@@ -9,7 +9,7 @@ use super::positions::KeyPositions;
 use super::sample::KeySample;
 use super::wire::PlacedModel;
 use crate::base::wire::{Reader, Writer};
-use crate::fingerprint::asked::Asked;
+use crate::fingerprint::query_mix::QueryMix;
 use proptest::prelude::*;
 
 fn sample_of(keys: &[Vec<u8>]) -> KeySample {
@@ -136,7 +136,7 @@ fn the_code_of_text_is_short() {
 #[test]
 fn a_model_is_learnt_where_it_pays() {
     let keys = sample_of(&users());
-    let model = |keys: &KeySample, count| Judged::of(keys, count, 12.0, Asked::default()).model;
+    let model = |keys: &KeySample, count| Judged::of(keys, count, 12.0, QueryMix::default()).model;
     assert!(model(&keys, 1 << 20).is_some());
     assert!(model(&keys, 1000).is_none(), "few keys");
     let mixed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i << 7);
@@ -153,7 +153,7 @@ fn huge_keys_are_sampled_by_their_beginnings() {
         .collect();
     let sample = sample_of(&keys);
     assert!(sample.keys().iter().all(|key| key.len() == 512));
-    let model = Judged::of(&sample, 1 << 20, 12.0, Asked::default()).model;
+    let model = Judged::of(&sample, 1 << 20, 12.0, QueryMix::default()).model;
     let codes = keys.iter().map(|key| model.as_ref().map(|model| code(model, key)));
     assert!(codes.collect::<Vec<_>>().is_sorted());
 }

@@ -183,8 +183,8 @@ fn keys_that_look_alike_are_told_apart_by_hash() {
     assert_all_kinds(12.0, &base, &flushes);
     let (part, _) = tree(12.0, &base, &flushes);
     let missing = draw(&mut random);
-    let told = |key: &&Key| !answer(&part, &Query::Point(key)).is_empty();
-    let wrongly = missing.iter().filter(told).count();
+    let is_maybe = |key: &&Key| !answer(&part, &Query::Point(key)).is_empty();
+    let wrongly = missing.iter().filter(is_maybe).count();
     assert!(wrongly < missing.len() / 25, "{wrongly} of {}", missing.len());
 }
 

@@ -220,7 +220,7 @@ impl SubFilterPolicy for ElasticPolicy {
 
     /// Counts a query of a table that had no entry for it: only its filter could have saved the
     /// read.
-    fn asked(&mut self, table: u64) {
+    fn note_empty_query(&mut self, table: u64) {
         let Some(tracked) = self.tables.get_mut(&table) else { return };
         tracked.frequency += 1.0;
         let loaded = tracked.loaded;
@@ -311,7 +311,7 @@ mod tests {
     fn ask(policy: &mut ElasticPolicy, table: u64, times: u64) {
         for _ in 0..times {
             policy.tick();
-            policy.asked(table);
+            policy.note_empty_query(table);
         }
     }
 
@@ -492,7 +492,7 @@ mod tests {
             // The logarithm of the table's rank is spread evenly: Zipf's law of exponent 1.
             let table = ((tables as f64 + 1.0).powf(random()) - 1.0) as u64;
             policy.tick();
-            policy.asked(table);
+            policy.note_empty_query(table);
             if let Some(adjustment) = policy.adjustment(table) {
                 policy.apply(&adjustment);
                 adjustments += 1;

@@ -177,12 +177,12 @@ struct KeptLevel {
 
 /// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
-struct Plan {
+struct Parameters {
     levels: Vec<KeptLevel>,
     alphabets: Alphabets,
 }
 
-fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Plan>, Corrupt> {
+fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Parameters>, Corrupt> {
     if fields.is_empty() && payload.is_empty() {
         return Ok(None);
     }
@@ -209,7 +209,7 @@ fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Plan>, Corrupt>
     if end != payload.len() {
         return Err(input.corrupt("levels as long as the payload"));
     }
-    Ok(Some(Plan { levels, alphabets }))
+    Ok(Some(Parameters { levels, alphabets }))
 }
 
 /// Ribbon filters of prefixes over checked bytes.
@@ -217,7 +217,7 @@ fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Plan>, Corrupt>
 pub struct PrefixRibbon<B> {
     bytes: B,
     /// None: the filter has no keys.
-    plan: Option<Plan>,
+    parameters: Option<Parameters>,
 }
 
 impl<B: AsRef<[u8]>> PrefixRibbon<B> {
@@ -227,13 +227,13 @@ impl<B: AsRef<[u8]>> PrefixRibbon<B> {
         if parts.parameter != 0 {
             return Err(Corrupt { at: parts.payload.len(), what: "no parameter" });
         }
-        let plan = decode_fields(parts.fields, parts.payload)?;
-        Ok(PrefixRibbon { bytes, plan })
+        let parameters = decode_fields(parts.fields, parts.payload)?;
+        Ok(PrefixRibbon { bytes, parameters })
     }
 
     /// Returns the levels, each with its bits per prefix. 0: the level was not worth storing.
     pub fn levels(&self) -> Vec<(PrefixLevel, f64)> {
-        let levels = self.plan.iter().flat_map(|plan| &plan.levels);
+        let levels = self.parameters.iter().flat_map(|parameters| &parameters.levels);
         let columns = |it: &KeptLevel| it.filter.as_ref().map_or(0.0, |(_, it)| it.columns());
         levels.map(|kept| (kept.level, columns(kept))).collect()
     }
@@ -258,8 +258,8 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixRibbon<B> {
     }
 
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        let Some(plan) = &self.plan else { return false };
-        plan.levels.iter().all(|kept| match kept.level {
+        let Some(parameters) = &self.parameters else { return false };
+        parameters.levels.iter().all(|kept| match kept.level {
             PrefixLevel::WholeKey => self.may_have(kept, || key.hash(), trace),
             prefix => prefix.of(key.key()).is_none_or(|prefix| {
                 self.may_have(kept, || hash_key(prefix, HashUse::Table), trace)
@@ -268,7 +268,7 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixRibbon<B> {
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
-        let Some(plan) = &self.plan else { return false };
+        let Some(parameters) = &self.parameters else { return false };
         let (lower, upper) = (range.lower(), range.upper());
         if upper == Some(lower) {
             return self.may_contain_traced(&HashedKey::new(lower), trace);
@@ -278,14 +278,14 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixRibbon<B> {
         let mut may_have = |kept: &KeptLevel, prefix: &[u8]| {
             self.may_have(kept, || hash_key(prefix, HashUse::Table), trace)
         };
-        let has_prefixes = plan.levels.iter().all(|kept| match kept.level {
+        let has_prefixes = parameters.levels.iter().all(|kept| match kept.level {
             PrefixLevel::WholeKey => true,
             prefix => prefix.of(shared).is_none_or(|prefix| may_have(kept, prefix)),
         });
         has_prefixes
-            && plan.alphabets.may_begin(shared)
+            && parameters.alphabets.may_begin(shared)
             && (shared.len() >= PLACES_MAX
-                || Walk::new(plan, lower, upper, &mut may_have).may_go_on(shared.len()))
+                || Walk::new(parameters, lower, upper, &mut may_have).may_go_on(shared.len()))
     }
 }
 

@@ -305,12 +305,12 @@ impl Fetched<'_> {
 
 /// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
-struct Plan {
+struct Parameters {
     space: NumberSpace,
     marks: Marks,
 }
 
-fn decode_fields(fields: &[u8], levels: u8, payload: &[u8]) -> Result<Option<Plan>, Corrupt> {
+fn decode_fields(fields: &[u8], levels: u8, payload: &[u8]) -> Result<Option<Parameters>, Corrupt> {
     if levels == 0 && fields.is_empty() && payload.is_empty() {
         return Ok(None);
     }
@@ -328,7 +328,7 @@ fn decode_fields(fields: &[u8], levels: u8, payload: &[u8]) -> Result<Option<Pla
     if payload.is_empty() || !payload.len().is_multiple_of(LINE_BYTES) {
         return Err(input.corrupt("whole lines"));
     }
-    Ok(Some(Plan { space, marks: Marks { probes, whole_probes, levels } }))
+    Ok(Some(Parameters { space, marks: Marks { probes, whole_probes, levels } }))
 }
 
 /// A REncoder over checked bytes. Over [`AlignedBytes`](trommel_filters::AlignedBytes) a group of
@@ -337,28 +337,28 @@ fn decode_fields(fields: &[u8], levels: u8, payload: &[u8]) -> Result<Option<Pla
 pub struct Rencoder<B> {
     bytes: B,
     /// None: the filter has no keys.
-    plan: Option<Plan>,
+    parameters: Option<Parameters>,
 }
 
 impl<B: AsRef<[u8]>> Rencoder<B> {
     /// Checks bytes that [`RencoderBuilder`] made.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let parts = tail::open(bytes.as_ref(), TAG, VERSION)?;
-        let plan = decode_fields(parts.fields, parts.parameter, parts.payload)?;
-        Ok(Rencoder { bytes, plan })
+        let parameters = decode_fields(parts.fields, parts.parameter, parts.payload)?;
+        Ok(Rencoder { bytes, parameters })
     }
 
     /// The number of stored levels.
     pub fn levels(&self) -> u32 {
-        self.plan.as_ref().map_or(0, |plan| plan.marks.levels)
+        self.parameters.as_ref().map_or(0, |parameters| parameters.marks.levels)
     }
 
-    fn fetched(&self, plan: &Plan) -> Fetched<'_> {
+    fn fetched(&self, parameters: &Parameters) -> Fetched<'_> {
         let (lines, _) = self.bytes.as_ref().as_chunks::<LINE_BYTES>();
         // Fields and tail may be as long as a line.
-        let behind = tail::FIXED_BYTES + plan.space.written_bytes() + 2;
+        let behind = tail::FIXED_BYTES + parameters.space.written_bytes() + 2;
         let lines = &lines[..(self.bytes.as_ref().len() - behind) / LINE_BYTES];
-        Fetched { lines, probes: plan.marks.probes, trees: [None; GROUPS_MAX] }
+        Fetched { lines, probes: parameters.marks.probes, trees: [None; GROUPS_MAX] }
     }
 }
 
@@ -372,10 +372,10 @@ impl<B: AsRef<[u8]>> TableFilter for Rencoder<B> {
     }
 
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        let Some(plan) = &self.plan else { return false };
-        let Some(number) = plan.space.of_key(key.key()) else { return false };
-        let mut fetched = self.fetched(plan);
-        let probes = plan.marks.whole_probes;
+        let Some(parameters) = &self.parameters else { return false };
+        let Some(number) = parameters.space.of_key(key.key()) else { return false };
+        let mut fetched = self.fetched(parameters);
+        let probes = parameters.marks.whole_probes;
         if probes > 0 {
             let (at, mut places) = whole_places(key.hash(), probes, fetched.lines.len());
             let line = &fetched.lines[at / LINE_BYTES];
@@ -384,17 +384,17 @@ impl<B: AsRef<[u8]>> TableFilter for Rencoder<B> {
                 return false;
             }
         }
-        (0..plan.marks.levels).all(|level| fetched.may_hold(level, number >> level, trace))
+        (0..parameters.marks.levels).all(|level| fetched.may_hold(level, number >> level, trace))
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         if range.upper() == Some(range.lower()) {
             return self.may_contain_traced(&HashedKey::new(range.lower()), trace);
         }
-        let Some(plan) = &self.plan else { return false };
-        let Some((low, high)) = plan.space.of_range(range) else { return false };
-        let mut fetched = self.fetched(plan);
-        let descent = Descent { top: plan.marks.levels - 1, bottom: 0, visits: VISITS_MAX };
+        let Some(parameters) = &self.parameters else { return false };
+        let Some((low, high)) = parameters.space.of_range(range) else { return false };
+        let mut fetched = self.fetched(parameters);
+        let descent = Descent { top: parameters.marks.levels - 1, bottom: 0, visits: VISITS_MAX };
         descent.may_overlap(low, high, &mut |level, node| fetched.may_hold(level, node, trace))
     }
 }

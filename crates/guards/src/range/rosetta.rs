@@ -263,7 +263,7 @@ fn fields_bytes(space: &NumberSpace, levels: usize) -> usize {
 
 /// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
-struct Plan {
+struct Parameters {
     space: NumberSpace,
     whole: Level,
     /// Each level with the start of its bytes.
@@ -272,7 +272,11 @@ struct Plan {
     top: u32,
 }
 
-fn decode_fields(fields: &[u8], levels: u8, payload_len: usize) -> Result<Option<Plan>, Corrupt> {
+fn decode_fields(
+    fields: &[u8],
+    levels: u8,
+    payload_len: usize,
+) -> Result<Option<Parameters>, Corrupt> {
     if levels == 0 && fields.is_empty() && payload_len == 0 {
         return Ok(None);
     }
@@ -294,7 +298,7 @@ fn decode_fields(fields: &[u8], levels: u8, payload_len: usize) -> Result<Option
         return Err(input.corrupt("levels as long as the payload"));
     }
     let kept = places.iter().rposition(|(_, level)| level.len > 0).unwrap_or(0);
-    Ok(Some(Plan { space, whole, levels: places.into(), top: kept as u32 }))
+    Ok(Some(Parameters { space, whole, levels: places.into(), top: kept as u32 }))
 }
 
 /// A Rosetta filter over checked bytes.
@@ -302,27 +306,33 @@ fn decode_fields(fields: &[u8], levels: u8, payload_len: usize) -> Result<Option
 pub struct Rosetta<B> {
     bytes: B,
     /// None: the filter has no keys.
-    plan: Option<Plan>,
+    parameters: Option<Parameters>,
 }
 
 impl<B: AsRef<[u8]>> Rosetta<B> {
     /// Checks bytes that [`RosettaBuilder`] made.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let parts = tail::open(bytes.as_ref(), TAG, VERSION)?;
-        let plan = decode_fields(parts.fields, parts.parameter, parts.payload.len())?;
-        Ok(Rosetta { bytes, plan })
+        let parameters = decode_fields(parts.fields, parts.parameter, parts.payload.len())?;
+        Ok(Rosetta { bytes, parameters })
     }
 
     /// Returns the size of each level in bytes, last level first.
     pub fn level_bytes(&self) -> Vec<usize> {
-        let levels = self.plan.iter().flat_map(|plan| plan.levels.iter());
+        let levels = self.parameters.iter().flat_map(|parameters| parameters.levels.iter());
         levels.map(|(_, level)| level.len).collect()
     }
 
     /// Whether a node may have keys below it. True for a level that is not stored.
     #[inline]
-    fn may_hold<T: Trace>(&self, plan: &Plan, level: u32, node: u64, trace: &mut T) -> bool {
-        let (from, Level { len, probes }) = plan.levels[level as usize];
+    fn may_hold<T: Trace>(
+        &self,
+        parameters: &Parameters,
+        level: u32,
+        node: u64,
+        trace: &mut T,
+    ) -> bool {
+        let (from, Level { len, probes }) = parameters.levels[level as usize];
         let bytes = &self.bytes.as_ref()[from..from + len];
         len == 0 || is_marked(bytes, node_hash(level as usize, node), probes, trace)
     }
@@ -338,21 +348,24 @@ impl<B: AsRef<[u8]>> TableFilter for Rosetta<B> {
     }
 
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        let Some(plan) = &self.plan else { return false };
-        let Some(number) = plan.space.of_key(key.key()) else { return false };
-        let whole = &self.bytes.as_ref()[..plan.whole.len];
-        (whole.is_empty() || is_marked(whole, key.hash(), plan.whole.probes, trace))
-            && (0..=plan.top).all(|level| self.may_hold(plan, level, number >> level, trace))
+        let Some(parameters) = &self.parameters else { return false };
+        let Some(number) = parameters.space.of_key(key.key()) else { return false };
+        let whole = &self.bytes.as_ref()[..parameters.whole.len];
+        (whole.is_empty() || is_marked(whole, key.hash(), parameters.whole.probes, trace))
+            && (0..=parameters.top)
+                .all(|level| self.may_hold(parameters, level, number >> level, trace))
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         if range.upper() == Some(range.lower()) {
             return self.may_contain_traced(&HashedKey::new(range.lower()), trace);
         }
-        let Some(plan) = &self.plan else { return false };
-        let Some((low, high)) = plan.space.of_range(range) else { return false };
-        let descent = Descent { top: plan.top, bottom: 0, visits: VISITS_MAX };
-        descent.may_overlap(low, high, &mut |level, node| self.may_hold(plan, level, node, trace))
+        let Some(parameters) = &self.parameters else { return false };
+        let Some((low, high)) = parameters.space.of_range(range) else { return false };
+        let descent = Descent { top: parameters.top, bottom: 0, visits: VISITS_MAX };
+        descent.may_overlap(low, high, &mut |level, node| {
+            self.may_hold(parameters, level, node, trace)
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Guards of every kind over runs of keys: laws that all keep, and what each promises.
 
-mod asked_for;
 mod chucky;
 mod laws;
 mod monkey;
+mod prefetches;
 mod remix;
 mod table_fingerprints;
 mod table_text;

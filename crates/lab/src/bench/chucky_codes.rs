@@ -45,7 +45,7 @@ const BUCKET_SLOTS: u32 = 4;
 const SLOTS_MAX: usize = 40;
 /// The most lists for which a code is computed.
 const LISTS_MAX: f64 = 1e6;
-const PRINT_BITS_MIN: u32 = 5;
+const FINGERPRINT_BITS_MIN: u32 = 5;
 /// The shares of buckets that should fit.
 const FITTING: [f64; 7] = [0.5, 0.8, 0.9, 0.99, 0.999, 0.9999, 0.99999];
 
@@ -230,10 +230,10 @@ fn figure_9(model: &LevelModel, bucket_bits: u32) -> Vec<AlignmentRow> {
         way,
         fitting,
         overflow_share: alignment.overflow_share,
-        mean_print_bits: alignment.mean_print_bits,
-        print_bits: alignment.print_bits,
+        mean_print_bits: alignment.mean_fingerprint_bits,
+        print_bits: alignment.fingerprint_bits,
     };
-    let lengths = PRINT_BITS_MIN..=bucket_bits / BUCKET_SLOTS;
+    let lengths = FINGERPRINT_BITS_MIN..=bucket_bits / BUCKET_SLOTS;
     let uniform =
         lengths.map(|bits| row("uniform", None, Alignment::uniform(model, bucket_bits, bits)));
     let malleable = FITTING.into_iter().filter_map(|share| {

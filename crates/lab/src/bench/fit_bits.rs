@@ -33,52 +33,52 @@ pub(crate) struct Fit {
 /// returns the bits per key taken. If none fits, returns the closest one below, or else the closest
 /// one.
 pub(crate) fn search<E>(
-    asked: f64,
+    requested: f64,
     mut build: impl FnMut(f64) -> Result<f64, E>,
 ) -> Result<Fit, E> {
     let mut tried: Vec<Fit> = Vec::with_capacity(BUILDS_MAX);
-    let mut next = Some(asked.clamp(SETTINGS[0], SETTINGS[1]));
+    let mut next = Some(requested.clamp(SETTINGS[0], SETTINGS[1]));
     while let Some(setting) = next.filter(|_| tried.len() < BUILDS_MAX) {
         let taken = build(setting)?;
-        let unfit = !fits(taken, asked);
+        let unfit = !fits(taken, requested);
         tried.push(Fit { setting, taken, unfit });
         if !unfit {
             break;
         }
-        next = next_setting(asked, &tried).filter(|_| !is_least(asked, &tried));
+        next = next_setting(requested, &tried).filter(|_| !is_least(requested, &tried));
     }
-    Ok(best(asked, &tried))
+    Ok(best(requested, &tried))
 }
 
 /// Whether `taken` is close enough to `asked`.
-pub(crate) fn fits(taken: f64, asked: f64) -> bool {
-    (taken - asked).abs() <= TOLERANCE * asked
+pub(crate) fn fits(taken: f64, requested: f64) -> bool {
+    (taken - requested).abs() <= TOLERANCE * requested
 }
 
 /// Whether a smaller setting made no difference: the filter has only one size, or reached its
 /// least.
-fn is_least(asked: f64, tried: &[Fit]) -> bool {
-    matches!(tried, [.., a, b] if b.taken > asked && (a.taken - b.taken).abs() <= ONE_SIZE * a.taken)
+fn is_least(requested: f64, tried: &[Fit]) -> bool {
+    matches!(tried, [.., a, b] if b.taken > requested && (a.taken - b.taken).abs() <= ONE_SIZE * a.taken)
 }
 
 /// Returns the next setting to try. None: it was tried already.
 /// Requires: at least one was tried, and none fits.
-fn next_setting(asked: f64, tried: &[Fit]) -> Option<f64> {
-    let of = |low: bool| tried.iter().filter(move |fit| (fit.taken < asked) == low);
+fn next_setting(requested: f64, tried: &[Fit]) -> Option<f64> {
+    let of = |low: bool| tried.iter().filter(move |fit| (fit.taken < requested) == low);
     let below = of(true).max_by(|a, b| a.setting.total_cmp(&b.setting));
     let above = of(false).min_by(|a, b| a.setting.total_cmp(&b.setting));
     let setting = match (below, above) {
         // Steps mislead interpolation, so every second guess bisects.
         (Some(low), Some(high)) if tried.len().is_multiple_of(2) => {
             let slope = (high.taken - low.taken) / (high.setting - low.setting);
-            low.setting + (asked - low.taken) / slope
+            low.setting + (requested - low.taken) / slope
         }
         (Some(low), Some(high)) => f64::midpoint(low.setting, high.setting),
         (Some(end), None) | (None, Some(end)) => {
             let other = tried.iter().rfind(|fit| fit.setting != end.setting);
             let slope = other
                 .map_or(1.0, |other| (end.taken - other.taken) / (end.setting - other.setting));
-            end.setting + (asked - end.taken) / slope.max(SLOPE_MIN)
+            end.setting + (requested - end.taken) / slope.max(SLOPE_MIN)
         }
         (None, None) => return None,
     };
@@ -87,11 +87,11 @@ fn next_setting(asked: f64, tried: &[Fit]) -> Option<f64> {
 }
 
 /// Returns the best of the settings tried. Requires: at least one was tried.
-fn best(asked: f64, tried: &[Fit]) -> Fit {
-    let off = |fit: &&Fit| (fit.taken - asked).abs();
+fn best(requested: f64, tried: &[Fit]) -> Fit {
+    let off = |fit: &&Fit| (fit.taken - requested).abs();
     let nearer = |a: &&Fit, b: &&Fit| off(a).total_cmp(&off(b));
     let fitting = tried.iter().find(|fit| !fit.unfit);
-    let below = || tried.iter().filter(|fit| fit.taken <= asked).min_by(nearer);
+    let below = || tried.iter().filter(|fit| fit.taken <= requested).min_by(nearer);
     let best = fitting.or_else(below).or_else(|| tried.iter().min_by(nearer));
     *best.expect("the first setting was tried")
 }
@@ -101,9 +101,9 @@ mod tests {
     use super::*;
 
     /// Returns the result, and all settings that were built.
-    fn searched(asked: f64, takes: impl Fn(f64) -> f64) -> (Fit, Vec<f64>) {
+    fn searched(requested: f64, takes: impl Fn(f64) -> f64) -> (Fit, Vec<f64>) {
         let mut built = Vec::new();
-        let fit = search(asked, |setting| {
+        let fit = search(requested, |setting| {
             built.push(setting);
             Ok::<_, ()>(takes(setting))
         });
@@ -128,9 +128,12 @@ mod tests {
             ("steps", |setting| 1.1 * (2.0 * setting).floor() / 2.0),
         ];
         for (law, takes) in laws {
-            for asked in [10.0, 14.0, 18.0, 22.0] {
-                let (fit, built) = searched(asked, takes);
-                assert!(!fit.unfit && fits(fit.taken, asked), "{law}, {asked}: {fit:?}, {built:?}");
+            for requested in [10.0, 14.0, 18.0, 22.0] {
+                let (fit, built) = searched(requested, takes);
+                assert!(
+                    !fit.unfit && fits(fit.taken, requested),
+                    "{law}, {requested}: {fit:?}, {built:?}"
+                );
                 assert_eq!(fit.taken, takes(fit.setting), "{law}");
                 assert!(built.len() <= BUILDS_MAX, "{law}: {built:?}");
             }

@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use trommel::Policy;
 use trommel_filters::{
-    Asked, AskedKey, Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, KeySample,
-    Part, PartBuilder, Query, Questions, Span,
+    Codes, EmptyQueries, EmptyQuery, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange,
+    KeySample, Part, PartBuilder, Query, QueryMix, Span,
 };
 
 use crate::bench::fpr_round::{add_growth, rate_of_paper};
@@ -105,9 +105,9 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
     check_flushes(&fillings, keys.stored().len())?;
     progress.advance(1);
     let misses = questions(plan).into_iter();
-    let misses: Vec<EmptyQueries> =
-        misses.map(|(ask, width)| EmptyQueries::draw(&keys, ask, width, plan)).collect();
-    let learnt = if plan.learn { learnt(&keys, plan) } else { Questions::default() };
+    let misses: Vec<Misses> =
+        misses.map(|(ask, width)| Misses::draw(&keys, ask, width, plan)).collect();
+    let learnt = if plan.learn { learnt(&keys, plan) } else { EmptyQueries::default() };
     let deal = |filling| FilledTree::deal(keys.stored().len(), filling, plan.seed);
     let trees: Vec<FilledTree<'_>> = fillings.into_iter().map(deal).collect();
     progress.advance(1);
@@ -129,9 +129,10 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
                     point_bits: plan.point_bits,
                     ..GrfOptions::default()
                 };
-                let asked = plan.points_expected.map(|points| Asked { points });
+                let query_mix = plan.points_expected.map(|points| QueryMix { points });
                 let learnt = &learnt;
-                let filter = TestedFilter { stored: keys.stored(), tree, options, asked, learnt };
+                let filter =
+                    TestedFilter { stored: keys.stored(), tree, options, query_mix, learnt };
                 report.filters.push(filter.measure(&misses, plan.seed));
                 progress.advance(1);
             }
@@ -187,17 +188,17 @@ fn questions(plan: &FprPlan) -> Vec<(Ask, Option<u64>)> {
 }
 
 /// Draws a sample of questions of the same kinds, other than those that are measured.
-fn learnt(keys: &KeySet, plan: &FprPlan) -> Questions {
+fn learnt(keys: &KeySet, plan: &FprPlan) -> EmptyQueries {
     let kinds = questions(plan);
-    let count = Questions::MAX.div_ceil(kinds.len());
+    let count = EmptyQueries::MAX.div_ceil(kinds.len());
     let mut rng = Rng::new(scramble(plan.seed ^ 4));
-    let asked: Vec<(Queries, Ask)> = kinds
+    let drawn: Vec<(Queries, Ask)> = kinds
         .into_iter()
         .map(|(ask, width)| (ask.draw(keys, count, width, &mut rng), ask))
         .collect();
-    Questions::of(asked.iter().flat_map(|(queries, ask)| {
+    EmptyQueries::of(drawn.iter().flat_map(|(queries, ask)| {
         let is_point = ask.is_point();
-        (0..queries.len()).map(move |place| AskedKey { key: queries.lower(place), is_point })
+        (0..queries.len()).map(move |place| EmptyQuery { key: queries.lower(place), is_point })
     }))
 }
 
@@ -227,7 +228,7 @@ fn check_flushes(fillings: &[Filling<'_>], keys: usize) -> Result<()> {
 }
 
 /// Questions of one kind and width that no key answers.
-struct EmptyQueries {
+struct Misses {
     ask: Ask,
     /// None: the kind determines its width.
     range_width: Option<u64>,
@@ -235,9 +236,9 @@ struct EmptyQueries {
     distinct: usize,
 }
 
-impl EmptyQueries {
+impl Misses {
     /// Draws the questions. Too few distinct ones for a rate are dropped.
-    fn draw(keys: &KeySet, ask: Ask, range_width: Option<u64>, plan: &FprPlan) -> EmptyQueries {
+    fn draw(keys: &KeySet, ask: Ask, range_width: Option<u64>, plan: &FprPlan) -> Misses {
         // Each width has its own generator, so its questions do not depend on other widths.
         let width = scramble(range_width.unwrap_or(0));
         let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ width);
@@ -246,9 +247,9 @@ impl EmptyQueries {
         let distinct = lowers.len();
         if distinct < DISTINCT_MIN.min(plan.queries.div_ceil(2)) {
             let queries = ask.draw(keys, 0, range_width, &mut rng);
-            return EmptyQueries { ask, range_width, queries, distinct: 0 };
+            return Misses { ask, range_width, queries, distinct: 0 };
         }
-        EmptyQueries { ask, range_width, queries, distinct }
+        Misses { ask, range_width, queries, distinct }
     }
 }
 
@@ -257,12 +258,12 @@ struct TestedFilter<'a> {
     stored: &'a SortedKeys,
     tree: &'a FilledTree<'a>,
     options: GrfOptions,
-    asked: Option<Asked>,
-    learnt: &'a Questions,
+    query_mix: Option<QueryMix>,
+    learnt: &'a EmptyQueries,
 }
 
 impl TestedFilter<'_> {
-    fn measure(&self, misses: &[EmptyQueries], seed: u64) -> FprFilter {
+    fn measure(&self, misses: &[Misses], seed: u64) -> FprFilter {
         let part = self.build();
         let rates = misses.iter().map(|misses| self.rate(&part, misses)).collect();
         let (hits, false_negatives) = self.lost(&part, misses, seed);
@@ -298,9 +299,10 @@ impl TestedFilter<'_> {
         let in_base = |place: &usize| u64::from(flush_of[*place]) < *base_end;
         let places: Vec<usize> = (0..self.stored.len()).filter(in_base).collect();
         let sample = KeySample::evenly(places.len(), |at| self.stored.get(places[at]));
-        builder =
-            builder.asked(self.asked.unwrap_or_default()).with_sample(&sample, places.len() as u64);
-        builder = builder.with_questions(self.learnt, &sample, places.len() as u64);
+        builder = builder
+            .query_mix(self.query_mix.unwrap_or_default())
+            .with_sample(&sample, places.len() as u64);
+        builder = builder.with_empty_queries(self.learnt, &sample, places.len() as u64);
         places.iter().for_each(|place| builder.push(self.stored.get(*place)));
         let mut part = builder.finish(FlushNumber(*base_end));
         for (flush, places) in (*base_end..).zip(newer) {
@@ -315,7 +317,7 @@ impl TestedFilter<'_> {
         part.inserter(flush, &runs(&self.tree.filling, flush.0))
     }
 
-    fn rate(&self, part: &Part, misses: &EmptyQueries) -> FprRate {
+    fn rate(&self, part: &Part, misses: &Misses) -> FprRate {
         let mut codes = Codes::new();
         let (mut positives, mut needless) = (0, 0);
         let count = misses.queries.len();
@@ -348,7 +350,7 @@ impl TestedFilter<'_> {
     /// Asks for stored keys as points, for ranges of each width around them, and for prefixes of
     /// them if prefixes are measured. Returns the number of questions, and of answers that leave
     /// out the run that has the key.
-    fn lost(&self, part: &Part, misses: &[EmptyQueries], seed: u64) -> (u64, u64) {
+    fn lost(&self, part: &Part, misses: &[Misses], seed: u64) -> (u64, u64) {
         let widths: BTreeSet<u64> = misses.iter().filter_map(|misses| misses.range_width).collect();
         let prefix_end = PrefixEnd::of(self.stored);
         let has_prefixes = misses.iter().any(|misses| misses.range_width.is_none());

@@ -13,7 +13,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::bench::caches::largest_cache;
-use crate::bench::ordered_maps::{AskedKey, OrderedMap, builders, ended};
+use crate::bench::ordered_maps::{LookupKey, OrderedMap, builders, ended};
 use crate::bench::rounds::rounds_ns;
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
@@ -103,8 +103,8 @@ struct Question<'k> {
 }
 
 impl Question<'_> {
-    fn asked(&self) -> AskedKey<'_> {
-        AskedKey { key: self.key, ended: &self.ended }
+    fn lookup_key(&self) -> LookupKey<'_> {
+        LookupKey { key: self.key, ended: &self.ended }
     }
 }
 
@@ -143,12 +143,12 @@ pub fn bench_map(plan: &MapPlan, progress: &mut dyn Progress) -> Result<Vec<MapR
     let questions: Vec<Question<'_>> = (0..plan.queries).map(draw).collect();
     progress.stage("measuring", 2);
     let gets = rounds(&maps, &questions, |map, question| {
-        black_box(map.get(question.asked()));
+        black_box(map.get(question.lookup_key()));
     });
     progress.advance(1);
     let scans = &questions[..plan.queries / GETS_PER_SCAN];
     let scanned = rounds(&maps, scans, |map, question| {
-        black_box(map.scan(question.asked(), question.count));
+        black_box(map.scan(question.lookup_key(), question.count));
     });
     progress.advance(1);
     let row = |(built, (gets, scanned)): (Built, (Vec<f64>, Vec<f64>))| {
@@ -156,8 +156,8 @@ pub fn bench_map(plan: &MapPlan, progress: &mut dyn Progress) -> Result<Vec<MapR
         let is_wrong = |question: &&Question<'_>| {
             let last = (question.place + question.count).min(count);
             let sum = (question.place as u64..last as u64).sum::<u64>();
-            built.map.get(question.asked()) != Some(question.place as u64)
-                || built.map.scan(question.asked(), question.count) != sum
+            built.map.get(question.lookup_key()) != Some(question.place as u64)
+                || built.map.scan(question.lookup_key(), question.count) != sum
         };
         MapReport {
             map: built.name,

@@ -22,7 +22,7 @@ const VALUE_BYTES: usize = size_of::<u64>();
 
 /// A key that is looked up.
 #[derive(Clone, Copy)]
-pub(crate) struct AskedKey<'a> {
+pub(crate) struct LookupKey<'a> {
     pub(crate) key: &'a [u8],
     /// The same key with a zero byte appended, so that it is no prefix of another one.
     pub(crate) ended: &'a [u8],
@@ -30,11 +30,11 @@ pub(crate) struct AskedKey<'a> {
 
 /// A map from keys to their places in key order.
 pub(crate) trait OrderedMap {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64>;
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64>;
 
     /// Returns the sum of the first `count` values at or after a key, which forces the map to read
     /// them.
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64;
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64;
 
     /// Returns the memory of the map in bytes, without values.
     fn key_bytes(&self) -> usize;
@@ -91,13 +91,13 @@ fn fst_map(keys: &SortedKeys, what: FstKeys) -> Result<Box<dyn OrderedMap>> {
 }
 
 impl OrderedMap for FstMap {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        FstMap::get(self, asked.key)
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64> {
+        FstMap::get(self, lookup.key)
     }
 
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64 {
         let mut cursor = self.cursor();
-        cursor.seek(asked.key);
+        cursor.seek(lookup.key);
         let mut sum = 0u64;
         for _ in 0..count {
             let Some(value) = cursor.value() else { break };
@@ -134,12 +134,12 @@ fn art_of_strings(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
 }
 
 impl<K: blart::AsBytes + std::borrow::Borrow<[u8]>> OrderedMap for Art<K> {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        self.0.get(asked.ended).copied()
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64> {
+        self.0.get(lookup.ended).copied()
     }
 
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
-        let from = (Bound::Included(asked.ended), Bound::Unbounded);
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64 {
+        let from = (Bound::Included(lookup.ended), Bound::Unbounded);
         self.0.range::<[u8], _>(from).take(count).map(|(_, value)| *value).sum()
     }
 
@@ -181,12 +181,12 @@ fn btree_of_strings(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
 }
 
 impl OrderedMap for NumberTree {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        self.0.get(&number(asked.key)).copied()
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64> {
+        self.0.get(&number(lookup.key)).copied()
     }
 
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
-        self.0.range(number(asked.key)..).take(count).map(|(_, value)| *value).sum()
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64 {
+        self.0.range(number(lookup.key)..).take(count).map(|(_, value)| *value).sum()
     }
 
     fn key_bytes(&self) -> usize {
@@ -195,12 +195,12 @@ impl OrderedMap for NumberTree {
 }
 
 impl OrderedMap for StringTree {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        self.tree.get(asked.key).copied()
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64> {
+        self.tree.get(lookup.key).copied()
     }
 
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
-        let from = (Bound::Included(asked.key), Bound::Unbounded);
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64 {
+        let from = (Bound::Included(lookup.key), Bound::Unbounded);
         self.tree.range::<[u8], _>(from).take(count).map(|(_, value)| *value).sum()
     }
 
@@ -213,12 +213,12 @@ impl OrderedMap for StringTree {
 struct Numbers(Vec<u64>);
 
 impl OrderedMap for Numbers {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        self.0.binary_search(&number(asked.key)).ok().map(|place| place as u64)
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64> {
+        self.0.binary_search(&number(lookup.key)).ok().map(|place| place as u64)
     }
 
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
-        let from = self.0.partition_point(|other| *other < number(asked.key));
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64 {
+        let from = self.0.partition_point(|other| *other < number(lookup.key));
         (from as u64..self.0.len() as u64).take(count).sum()
     }
 
@@ -231,13 +231,13 @@ impl OrderedMap for Numbers {
 struct Strings(SortedKeys);
 
 impl OrderedMap for Strings {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        let place = self.0.place_from(asked.key);
-        (place < self.0.len() && self.0.get(place) == asked.key).then_some(place as u64)
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64> {
+        let place = self.0.place_from(lookup.key);
+        (place < self.0.len() && self.0.get(place) == lookup.key).then_some(place as u64)
     }
 
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
-        (self.0.place_from(asked.key) as u64..self.0.len() as u64).take(count).sum()
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64 {
+        (self.0.place_from(lookup.key) as u64..self.0.len() as u64).take(count).sum()
     }
 
     fn key_bytes(&self) -> usize {
@@ -260,12 +260,12 @@ fn automaton(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
 }
 
 impl OrderedMap for Automaton {
-    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        self.map.get(asked.key)
+    fn get(&self, lookup: LookupKey<'_>) -> Option<u64> {
+        self.map.get(lookup.key)
     }
 
-    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
-        let mut stream = self.map.range().ge(asked.key).into_stream();
+    fn scan(&self, lookup: LookupKey<'_>, count: usize) -> u64 {
+        let mut stream = self.map.range().ge(lookup.key).into_stream();
         let mut sum = 0;
         for _ in 0..count {
             let Some((_, value)) = stream.next() else { break };

@@ -29,7 +29,7 @@ use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::Queries;
 use crate::questions::unanswered::Ask;
-use crate::report::{AskedReport, ProbeNs, ProbeRates, ProbeReport};
+use crate::report::{EmptyQueryReport, ProbeNs, ProbeRates, ProbeReport};
 
 /// Measures each filter of the plan.
 pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<ProbeReport>> {
@@ -86,7 +86,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
             together,
             line_ns: line_ns(built.size_bytes),
             false_positive_rate: rates(&built.filter, &questions, keys.stored()),
-            asked: asked(&built.filter, &questions, keys.stored()),
+            asked: unanswered_costs(&built.filter, &questions, keys.stored()),
             false_negatives: false_negatives(&built.filter, keys.stored(), plan.range_width),
         });
         progress.advance(1);
@@ -102,15 +102,15 @@ fn fitted(
     keys: &SortedKeys,
     training: &[Question],
 ) -> Result<(Built, Fit)> {
-    let told = |setting| ProbePlan { bits_per_key: setting, ..plan.clone() };
+    let with_setting = |setting| ProbePlan { bits_per_key: setting, ..plan.clone() };
     let fit = match plan.fit_bits {
         true => search(plan.bits_per_key, |setting| {
-            let bytes = size_bytes(guard, &told(setting), keys, training)?;
+            let bytes = size_bytes(guard, &with_setting(setting), keys, training)?;
             Ok::<_, LabError>(bytes as f64 * 8.0 / keys.len() as f64)
         })?,
         false => Fit { setting: plan.bits_per_key, taken: plan.bits_per_key, unfit: false },
     };
-    Ok((build(guard, &told(fit.setting), keys, training)?, fit))
+    Ok((build(guard, &with_setting(fit.setting), keys, training)?, fit))
 }
 
 /// Rounds of one question: `ask` asks it all, of each side that has an answer. The others have no
@@ -229,23 +229,23 @@ fn rates(filter: &ProbedFilter, questions: &ProbeQuestions, stored: &SortedKeys)
 }
 
 /// Returns how many runs are searched in vain, for each further kind of question.
-fn asked(
+fn unanswered_costs(
     filter: &ProbedFilter,
     questions: &ProbeQuestions,
     stored: &SortedKeys,
-) -> Vec<AskedReport> {
+) -> Vec<EmptyQueryReport> {
     let mut codes = Codes::new();
     let report = |(ask, queries): &(Ask, Queries)| {
         let answers = filter.answers(queries.kind()) && !queries.is_empty();
         let runs = |place| filter.runs(&queries.query(place, stored), &mut codes);
         let runs = answers.then(|| (0..queries.len()).map(runs).sum::<usize>());
-        AskedReport {
+        EmptyQueryReport {
             question: ask.name(),
             ops: queries.len() as u64,
             needless_runs_per_op: runs.map(|runs| runs as f64 / queries.len() as f64),
         }
     };
-    questions.asked.iter().map(report).collect()
+    questions.unanswered.iter().map(report).collect()
 }
 
 /// The most keys that are checked for false negatives.

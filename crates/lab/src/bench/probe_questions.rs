@@ -34,7 +34,7 @@ pub(crate) struct ProbeQuestions {
     /// Ranges with and without a key, as they were drawn. None: no filter is trained.
     pub(crate) mixed: Option<Queries>,
     /// Further kinds of questions.
-    pub(crate) asked: Vec<(Ask, Queries)>,
+    pub(crate) unanswered: Vec<(Ask, Queries)>,
     pub(crate) training: Vec<Question>,
 }
 
@@ -44,17 +44,25 @@ impl ProbeQuestions {
         let how = draw_of(plan);
         let miss = Queries::draw_as(Kind::PointMiss, keys, how, &mut rng)?;
         let hit = Queries::draw_as(Kind::PointHit, keys, how, &mut rng)?;
-        let asked = || plan.asks.iter().map(|ask| (*ask, asked(*ask, plan, keys))).collect();
+        let unanswered =
+            || plan.asks.iter().map(|ask| (*ask, draw_unanswered(*ask, plan, keys))).collect();
         let Some(training) = plan.training else {
             let empty = Queries::draw_as(Kind::EmptyRange, keys, how, &mut rng)?;
-            let (asked, training) = (asked(), Vec::new());
-            return Ok(ProbeQuestions { miss, hit, empty, mixed: None, asked, training });
+            let (unanswered, training) = (unanswered(), Vec::new());
+            return Ok(ProbeQuestions { miss, hit, empty, mixed: None, unanswered, training });
         };
         let ranges = YcsbRanges::new(keys, plan.range_width, plan.correlated, &mut rng)?;
         let training = (0..training).map(|_| ranges.draw(&mut rng));
         let training = training.map(|(lower, upper)| (lower, Some(upper))).collect();
-        let (empty, mixed) = ranges.asked(plan.queries, &mut rng)?;
-        Ok(ProbeQuestions { miss, hit, empty, mixed: Some(mixed), asked: asked(), training })
+        let (empty, mixed) = ranges.draw_queries(plan.queries, &mut rng)?;
+        Ok(ProbeQuestions {
+            miss,
+            hit,
+            empty,
+            mixed: Some(mixed),
+            unanswered: unanswered(),
+            training,
+        })
     }
 }
 
@@ -65,7 +73,7 @@ pub(crate) fn draw_of(plan: &ProbePlan) -> Draw<'static> {
 }
 
 /// Questions of one kind; none, if the keys have no such questions.
-fn asked(ask: Ask, plan: &ProbePlan, keys: &KeySet) -> Queries {
+fn draw_unanswered(ask: Ask, plan: &ProbePlan, keys: &KeySet) -> Queries {
     let width = if ask == Ask::Points { 1 } else { plan.range_width };
     ask.draw(keys, plan.queries, Some(width), &mut Rng::new(scramble(plan.seed ^ 4)))
 }
@@ -111,7 +119,7 @@ impl<'k> YcsbRanges<'k> {
     }
 
     /// Draws ranges until `count` are empty. Returns the empty ones, and all that were drawn.
-    fn asked(&self, count: usize, rng: &mut Rng) -> Result<(Queries, Queries)> {
+    fn draw_queries(&self, count: usize, rng: &mut Rng) -> Result<(Queries, Queries)> {
         let lists = || (KeyList::new(), KeyList::new());
         let (mut empty, mut mixed) = (lists(), lists());
         for _ in 0..count.saturating_mul(DRAWS_PER_RANGE) {
@@ -190,7 +198,7 @@ mod tests {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
         let mut rng = Rng::new(3);
         let ranges = YcsbRanges::new(&keys, 1 << 30, None, &mut rng).expect("there are others");
-        let (empty, mixed) = ranges.asked(500, &mut rng).expect("there is room");
+        let (empty, mixed) = ranges.draw_queries(500, &mut rng).expect("there is room");
         assert_eq!(empty.len(), 500);
         let from_stored = |place: &usize| keys.stored().holds(mixed.lower(*place));
         let stored = (0..mixed.len()).filter(from_stored).count();
@@ -200,7 +208,7 @@ mod tests {
             assert_eq!(keys.stored().first_in(empty.lower(place), upper), None);
         }
         let wide = YcsbRanges::new(&keys, 1 << 49, None, &mut rng).expect("keys");
-        assert!(wide.asked(10, &mut rng).is_err());
+        assert!(wide.draw_queries(10, &mut rng).is_err());
     }
 
     #[test]
@@ -208,7 +216,7 @@ mod tests {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
         let mut rng = Rng::new(3);
         let ranges = YcsbRanges::new(&keys, 1 << 20, Some(1), &mut rng).expect("there are others");
-        let (empty, _) = ranges.asked(500, &mut rng).expect("there is room");
+        let (empty, _) = ranges.draw_queries(500, &mut rng).expect("there is room");
         let before = |place: usize| key_before(empty.lower(place), 1);
         let stored = (0..500).filter(|place| keys.stored().holds(&before(*place))).count();
         assert!((150..350).contains(&stored), "{stored} of 500 right behind a stored key");

@@ -45,8 +45,8 @@ pub(crate) fn answers_at_once(
     let readers = ReaderThreads::draw(Kind::PointHalf, keys, draw_of(plan), rngs)?;
     let mut copies: Vec<Vec<ProbedFilter>> = Vec::new();
     for (built, fit) in built {
-        let told = ProbePlan { bits_per_key: fit.setting, ..plan.clone() };
-        let copy = |_| build_copy(built.guard, &told, keys.stored(), training);
+        let fitted = ProbePlan { bits_per_key: fit.setting, ..plan.clone() };
+        let copy = |_| build_copy(built.guard, &fitted, keys.stored(), training);
         copies.push((1..plan.threads).map(copy).collect::<Result<_>>()?);
     }
     let filters = built.iter().map(|(built, _)| &built.filter).zip(&copies);

@@ -37,7 +37,7 @@ use crate::questions::reader_threads::ReaderThreads;
 use crate::questions::shift::{BaseSeen, shift_report};
 use crate::questions::unanswered::Ask;
 use crate::report::{
-    AskedKindReport, CountReport, FullScanReport, KindReport, LevelCost, LevelRuns, LoadReport,
+    CountReport, EmptyQueryCost, FullScanReport, KindReport, LevelCost, LevelRuns, LoadReport,
     ManyReport, PipelinedReport, ReadReport, ShiftRates, TableAsks,
 };
 use crate::tree_plan::TreePlan;
@@ -147,7 +147,7 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     let (closed, more) = draw_closed_seeks(empty_shares, keys, draw, seed, threads)?;
     readers.retain(|readers| plan.kinds.contains(&readers.kind()));
     readers.extend(more);
-    readers.extend(draw_asked(plan, keys)?);
+    readers.extend(draw_unanswered(plan, keys)?);
     progress.advance(1);
     let mut sides = load_sides(plan, &stored, &readers, progress)?;
     check_answers(&mut sides, &readers, keys.stored(), plan.tree.value_bytes, progress)?;
@@ -179,11 +179,11 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
 }
 
 /// Draws the questions that no stored key answers.
-fn draw_asked(plan: &ReadPlan, keys: &KeySet) -> Result<Vec<ReaderThreads>> {
+fn draw_unanswered(plan: &ReadPlan, keys: &KeySet) -> Result<Vec<ReaderThreads>> {
     Ask::check(&plan.asks, keys.dist())?;
     let size = (plan.queries, plan.range_width);
     let draw =
-        |ask: &Ask| ReaderThreads::draw_asked(*ask, keys, size, plan.tree.seed, plan.threads);
+        |ask: &Ask| ReaderThreads::draw_unanswered(*ask, keys, size, plan.tree.seed, plan.threads);
     plan.asks.iter().map(draw).collect()
 }
 
@@ -500,15 +500,15 @@ fn kind_report(
     let costs: Vec<_> =
         after.iter().zip(before).map(|(after, before)| after.since(before)).collect();
     let sum = |count: fn(&QueryStats) -> u64| costs.iter().map(count).sum::<u64>() as f64;
-    let (asked, ns_per_op) = ((ops * times.len()) as f64, median(&mut times.to_vec()));
+    let (queries, ns_per_op) = ((ops * times.len()) as f64, median(&mut times.to_vec()));
     KindReport {
         ops: ops as u64,
         ns_per_op,
         ops_per_s: 1e9 / ns_per_op,
-        blocks_read_per_op: sum(|cost| cost.blocks_read) / asked,
-        disk_reads_per_op: sum(|cost| cost.disk_reads) / asked,
+        blocks_read_per_op: sum(|cost| cost.blocks_read) / queries,
+        disk_reads_per_op: sum(|cost| cost.disk_reads) / queries,
         guard_probes_per_op: sum(|cost| cost.guard_probes) / sum(|cost| cost.reached_runs).max(1.0),
-        false_positive_rate: sum(|cost| cost.false_positives) / asked,
+        false_positive_rate: sum(|cost| cost.false_positives) / queries,
         ..KindReport::default()
     }
 }
@@ -602,15 +602,15 @@ fn measured(
         deleted: stored.deleted(),
         shift,
         closed_seek: closed_seek_reports(closed, &closed_kinds),
-        asked: asked_reports(&side.kinds),
+        asked: unanswered_reports(&side.kinds),
     };
     Ok(Measured { report, stats })
 }
 
 /// Returns the costs of the questions that no stored key answers.
-fn asked_reports(kinds: &[(Kind, KindReport)]) -> Vec<AskedKindReport> {
+fn unanswered_reports(kinds: &[(Kind, KindReport)]) -> Vec<EmptyQueryCost> {
     let report = |(kind, cost): &(Kind, KindReport)| match kind {
-        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
+        Kind::Unanswered(ask) => Some(EmptyQueryCost { question: ask.name(), cost: cost.clone() }),
         _ => None,
     };
     kinds.iter().filter_map(report).collect()

@@ -112,7 +112,7 @@ pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<
     let of = |side: usize, what: fn(&Reading) -> f64| {
         median(&mut sides.iter().map(|sides| what(&sides[side])).collect::<Vec<_>>())
     };
-    let asked = stats.point.since(&before.point);
+    let points = stats.point.since(&before.point);
     Ok(ReadersReport {
         guard: plan.guard.name(),
         keys: plan.keys,
@@ -128,7 +128,7 @@ pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<
         writes: writer.writes,
         flushes: stats.flushes - before.flushes,
         merges: stats.merges - before.merges,
-        blocks_per_get: asked.blocks_read as f64 / asked.queries.max(1) as f64,
+        blocks_per_get: points.blocks_read as f64 / points.queries.max(1) as f64,
         wrong_answers: sides.iter().flatten().map(|reading| reading.wrong).sum(),
     })
 }

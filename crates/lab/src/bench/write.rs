@@ -258,11 +258,11 @@ pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<Writ
         let written = &written;
         let writer = |thread| scope.spawn(move || write_share(db, plan, thread, written));
         let writers: Vec<_> = (0..plan.threads).map(writer).collect();
-        let mut told = 0;
+        let mut reported = 0;
         while !writers.iter().all(|writer| writer.is_finished()) {
             let now = written.load(Ordering::Relaxed);
-            progress.advance(now - told);
-            told = now;
+            progress.advance(now - reported);
+            reported = now;
             progress.look(db);
             size.look_and_wait();
         }

@@ -114,7 +114,7 @@ pub fn bound(plan: &BoundPlan) -> Result<BoundReport> {
         return Err(LabError::Plan(problem));
     }
     let places = Places::of(&stored, plan.order, &mut rng);
-    let questions = Questions::of(&stored, &missing, &places);
+    let queries = PlacedQueries::of(&stored, &missing, &places);
     let cells = Cells::new(stored.iter().map(|key| places.of_key(key)).collect());
     Ok(BoundReport {
         dist,
@@ -127,7 +127,7 @@ pub fn bound(plan: &BoundPlan) -> Result<BoundReport> {
         exponent_bits: cells.exponent_bits(),
         exponent_bits_in_context: cells.exponent_bits_in_context(),
         exact_bits: cells.exact_bits(),
-        cells: FINENESS.iter().map(|s| questions.row(&cells, *s)).collect(),
+        cells: FINENESS.iter().map(|s| queries.row(&cells, *s)).collect(),
     })
 }
 
@@ -135,12 +135,12 @@ pub fn bound(plan: &BoundPlan) -> Result<BoundReport> {
 type Ends = (u128, u128);
 
 /// The questions as ranges of numbers.
-struct Questions {
+struct PlacedQueries {
     points: Vec<Ends>,
     prefixes: Vec<Ends>,
 }
 
-impl Questions {
+impl PlacedQueries {
     fn of(stored: &SortedKeys, missing: &SortedKeys, places: &Places) -> Self {
         let point = |key: &[u8]| {
             let place = places.of_key(key);
@@ -156,13 +156,13 @@ impl Questions {
                 absent.map(|prefix| places.of_prefix(prefix)).collect()
             }
         };
-        Questions { points, prefixes }
+        PlacedQueries { points, prefixes }
     }
 
     fn row(&self, cells: &Cells, s: u32) -> BoundRow {
-        let rate = |asked: &[Ends]| {
-            let vain = asked.iter().filter(|(first, last)| cells.may_meet(*first, *last, s));
-            vain.count() as f64 / asked.len() as f64
+        let rate = |ranges: &[Ends]| {
+            let vain = ranges.iter().filter(|(first, last)| cells.may_meet(*first, *last, s));
+            vain.count() as f64 / ranges.len() as f64
         };
         BoundRow {
             s,

@@ -12,13 +12,13 @@ use crate::questions::queries::{Kind, Queries};
 use crate::questions::unanswered::PrefixEnd;
 
 /// Questions of one kind. Their ranges are half-open, as peers expect them.
-pub(crate) struct Asked {
+pub(crate) struct PeerQueries {
     pub(crate) queries: Queries,
     /// For closed ranges only: the first key behind each range. None: there is no such key.
     ends: Vec<Option<Vec<u8>>>,
 }
 
-impl Asked {
+impl PeerQueries {
     pub(crate) fn new(queries: Queries, stored: &SortedKeys) -> Self {
         let prefix_end = PrefixEnd::of(stored);
         let first_behind = |upper: &[u8]| match (queries.kind(), prefix_end) {
@@ -28,7 +28,7 @@ impl Asked {
         };
         let uppers = (0..queries.len()).filter_map(|place| queries.upper(place));
         let ends = uppers.map(first_behind).collect();
-        Asked { queries, ends }
+        PeerQueries { queries, ends }
     }
 
     /// Returns the end of a range. None: it is unbounded.

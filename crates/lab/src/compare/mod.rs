@@ -47,7 +47,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::readers::cpu_time;
 use crate::bench::rounds::{ROUNDS, medians_ns};
-use crate::compare::asking::{Asked, count_wrong_entries};
+use crate::compare::asking::{PeerQueries, count_wrong_entries};
 use crate::error::{LabError, Result};
 use crate::keys::dist::FileFormat;
 use crate::keys::key_list::SortedKeys;
@@ -147,13 +147,13 @@ pub struct CompareReport {
     pub seek_next_50: AnswerReport,
     /// Further questions that no stored key answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<AskedAnswer>,
+    pub asked: Vec<EmptyQueryAnswer>,
 }
 
 /// The cost of one kind of question that no stored key answers. A prefix is asked for as a
 /// half-open range, up to the least string above all strings that begin with it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct AskedAnswer {
+pub struct EmptyQueryAnswer {
     /// The kind of question.
     pub question: String,
     /// The cost of one question.
@@ -235,24 +235,25 @@ pub fn bench_compare(
     if plan.shape == ShapeName::Runs {
         plan.tree().check(keys.stored().len())?;
     }
-    let asked = draw(plan, &keys)?;
+    let queries = draw(plan, &keys)?;
     progress.advance(1);
     let mut sides = fill_sides(plan, &openers, keys.stored(), progress)?;
-    progress.stage("checking answers", (sides.len() * (asked.len() + 1)) as u64);
+    progress.stage("checking answers", (sides.len() * (queries.len() + 1)) as u64);
     for side in &mut sides {
         side.wrong += count_wrong_entries(side.peer.as_ref(), keys.stored(), plan.value_bytes)?;
         progress.advance(1);
-        for asked in &asked {
-            side.wrong += asked.count_wrong(side.peer.as_ref(), keys.stored(), plan.value_bytes)?;
+        for queries in &queries {
+            side.wrong +=
+                queries.count_wrong(side.peer.as_ref(), keys.stored(), plan.value_bytes)?;
             progress.advance(1);
         }
     }
-    measure(&mut sides, &asked, progress)?;
+    measure(&mut sides, &queries, progress)?;
     sides.into_iter().map(|side| report(side, plan, &keys)).collect()
 }
 
 /// Draws the questions of each kind.
-fn draw(plan: &ComparePlan, keys: &KeySet) -> Result<Vec<Asked>> {
+fn draw(plan: &ComparePlan, keys: &KeySet) -> Result<Vec<PeerQueries>> {
     Ask::check(&plan.asks, keys.dist())?;
     let (count, width) = (plan.queries, plan.range_width);
     let mut rng = Rng::new(scramble(plan.seed ^ 1));
@@ -260,7 +261,7 @@ fn draw(plan: &ComparePlan, keys: &KeySet) -> Result<Vec<Asked>> {
     // Each further kind has its own generator, so its questions do not depend on the others.
     let rng = || Rng::new(scramble(plan.seed ^ 9));
     let asks = plan.asks.iter().map(|ask| ask.draw_some(keys, count, width, &mut rng()));
-    kinds.chain(asks).map(|drawn| Ok(Asked::new(drawn?, keys.stored()))).collect()
+    kinds.chain(asks).map(|drawn| Ok(PeerQueries::new(drawn?, keys.stored()))).collect()
 }
 
 fn check(plan: &ComparePlan) -> Result<()> {
@@ -402,22 +403,26 @@ pub(crate) fn open_new(
     engine.open(folder, filter, settings)
 }
 
-fn measure(sides: &mut [FilledPeer], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {
-    progress.stage("measuring", (sides.len() * asked.len() * (ROUNDS + 1)) as u64);
-    for asked in asked {
+fn measure(
+    sides: &mut [FilledPeer],
+    queries: &[PeerQueries],
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    progress.stage("measuring", (sides.len() * queries.len() * (ROUNDS + 1)) as u64);
+    for queries in queries {
         let mut cpu_times = vec![Vec::with_capacity(ROUNDS); sides.len()];
         let medians = medians_ns(sides.len(), |side| {
             let start = cpu_time();
-            let count = asked.ask_all(sides[side].peer.as_ref())?;
+            let count = queries.ask_all(sides[side].peer.as_ref())?;
             cpu_times[side].push((cpu_time() - start).as_nanos() as f64 / count as f64);
             progress.advance(1);
             Ok::<_, LabError>(count)
         })?;
         for ((side, ns_per_op), mut cpu_times) in sides.iter_mut().zip(medians).zip(cpu_times) {
-            let ns_p99 = asked.time_each(side.peer.as_ref())?;
+            let ns_p99 = queries.time_each(side.peer.as_ref())?;
             progress.advance(1);
             side.answers.push(AnswerReport {
-                ops: asked.queries.len() as u64,
+                ops: queries.queries.len() as u64,
                 ns_per_op,
                 cpu_ns_per_op: median(&mut cpu_times),
                 ns_p99,
@@ -431,7 +436,7 @@ fn report(side: FilledPeer, plan: &ComparePlan, keys: &KeySet) -> Result<Compare
     let FilledPeer { contender, peer, load, wrong, mut answers } = side;
     let asked = answers.split_off(KINDS.len());
     let asked = plan.asks.iter().zip(asked);
-    let asked = asked.map(|(ask, answer)| AskedAnswer { question: ask.to_string(), answer });
+    let asked = asked.map(|(ask, answer)| EmptyQueryAnswer { question: ask.to_string(), answer });
     let key_count = keys.stored().len();
     let [point_miss, point_hit, empty_range, seek, seek_next_50] =
         <[AnswerReport; 5]>::try_from(answers).expect("one report for each kind");

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_is_told_arrives() {
-        let told = OwnTree {
+        let set = OwnTree {
             policy: Policy::levelled_from(2).ratios(vec![3, 5]).delay_merges(true),
             delay_others: true,
             size_ratio: 7,
@@ -210,7 +210,7 @@ mod tests {
                 sample_gets: 2,
             },
         };
-        for tree in [OwnTree::default(), told] {
+        for tree in [OwnTree::default(), set] {
             let json = serde_json::to_string(&tree).expect("serializes");
             assert_eq!(serde_json::from_str::<OwnTree>(&json).expect("reads"), tree);
         }

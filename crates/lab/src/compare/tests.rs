@@ -210,10 +210,10 @@ fn an_answer_where_nothing_is_stored_is_wrong() {
     let peer = Trommel.open(folder.path(), "grf", &settings).expect("opens");
     for ask in [Ask::SecondPart, Ask::Behind] {
         let drawn = ask.draw_some(&keys, 50, 64, &mut Rng::new(1)).expect("there are some");
-        let asked = Asked::new(drawn, keys.stored());
-        let wrong = || asked.count_wrong(peer.as_ref(), keys.stored(), 20).expect("answers");
+        let queries = PeerQueries::new(drawn, keys.stored());
+        let wrong = || queries.count_wrong(peer.as_ref(), keys.stored(), 20).expect("answers");
         assert_eq!(wrong(), 0, "{ask}");
-        peer.put(asked.queries.lower(7), b"not to be there").expect("writes");
+        peer.put(queries.queries.lower(7), b"not to be there").expect("writes");
         assert!(wrong() >= 1, "{ask}");
     }
 }

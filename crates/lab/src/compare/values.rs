@@ -158,7 +158,7 @@ struct Work<'p> {
 
 /// The results of one store over all rounds.
 #[derive(Default)]
-struct Told {
+struct SideResults {
     settings: String,
     steps: Vec<ValuesStep>,
     written: Vec<f64>,
@@ -166,7 +166,7 @@ struct Told {
     wrong: u64,
 }
 
-impl Told {
+impl SideResults {
     fn step(&mut self, name: &str, operations: usize, time: Duration) {
         let seconds = time.as_secs_f64();
         match self.steps.iter_mut().find(|step| step.name == name) {
@@ -189,18 +189,18 @@ fn measure(
     progress: &mut dyn Progress,
 ) -> Result<Vec<ValuesReport>> {
     let work = Work::new(plan, value_bytes, packing);
-    let mut told: Vec<Told> = stores.iter().map(|_| Told::default()).collect();
+    let mut results: Vec<SideResults> = stores.iter().map(|_| SideResults::default()).collect();
     progress.stage(
         &format!("values of {value_bytes} bytes, {packing}"),
         (plan.rounds * stores.len()) as u64,
     );
     for (round, side) in turns(stores.len(), plan.rounds) {
         let (engine, contender) = &stores[side];
-        take_turn(&mut told[side], &work, (*engine, contender), round)?;
+        take_turn(&mut results[side], &work, (*engine, contender), round)?;
         progress.advance(1);
     }
-    let sides = stores.iter().zip(told);
-    Ok(sides.map(|((_, contender), told)| work.report(contender, told)).collect())
+    let sides = stores.iter().zip(results);
+    Ok(sides.map(|((_, contender), results)| work.report(contender, results)).collect())
 }
 
 impl<'p> Work<'p> {
@@ -233,26 +233,26 @@ impl<'p> Work<'p> {
         (self.plan.get_bytes / self.value_bytes).max(1)
     }
 
-    fn report(&self, contender: &Contender, mut told: Told) -> ValuesReport {
-        for step in &mut told.steps {
+    fn report(&self, contender: &Contender, mut results: SideResults) -> ValuesReport {
+        for step in &mut results.steps {
             step.per_s = step.operations as f64 / median(&mut step.seconds.clone());
             let bytes = if step.name == SCAN_KEYS { self.keys[0].len() } else { self.value_bytes };
             step.bytes_per_s = step.per_s * bytes as f64;
         }
-        let written = (!told.written.is_empty()).then(|| median(&mut told.written));
+        let written = (!results.written.is_empty()).then(|| median(&mut results.written));
         ValuesReport {
             engine: contender.engine.clone(),
             guard: contender.filter.clone(),
-            settings: told.settings,
+            settings: results.settings,
             value_bytes: self.value_bytes as u64,
             compressible: self.plan.compressible,
             packing: self.packing.clone(),
             keys: self.keys.len() as u64,
             rounds: self.plan.rounds as u64,
-            steps: told.steps,
+            steps: results.steps,
             written_per_byte: written,
-            space_per_byte: median(&mut told.space),
-            wrong: told.wrong,
+            space_per_byte: median(&mut results.space),
+            wrong: results.wrong,
         }
     }
 }
@@ -261,7 +261,7 @@ const SCAN_KEYS: &str = "scan of keys";
 
 /// Creates a store, measures it, and removes it.
 fn take_turn(
-    told: &mut Told,
+    results: &mut SideResults,
     work: &Work<'_>,
     (engine, contender): (&dyn Engine, &Contender),
     round: usize,
@@ -269,18 +269,18 @@ fn take_turn(
     let folder = work.plan.stores.folder.join(contender.folder_name().replace(':', "-"));
     make_empty(&folder)?;
     let peer = engine.open(&folder, &contender.filter, &work.settings())?;
-    told.settings = peer.settings();
+    results.settings = peer.settings();
     let mut rng = Rng::new(work.plan.stores.seed ^ (round as u64 + 1) << 32);
-    let versions = write(told, work, (peer.as_ref(), &folder), &mut rng)?;
-    told.wrong += count_wrong(work, peer.as_ref(), &versions)?;
-    read(told, work, (peer.as_ref(), &folder), (&versions, &mut rng))?;
+    let versions = write(results, work, (peer.as_ref(), &folder), &mut rng)?;
+    results.wrong += count_wrong(work, peer.as_ref(), &versions)?;
+    read(results, work, (peer.as_ref(), &folder), (&versions, &mut rng))?;
     peer.close()?;
     remove(&folder)
 }
 
 /// Loads and overwrites. Returns the version of each value.
 fn write(
-    told: &mut Told,
+    results: &mut SideResults,
     work: &Work<'_>,
     (peer, folder): (&dyn Peer, &Path),
     rng: &mut Rng,
@@ -289,19 +289,19 @@ fn write(
     let mut versions = vec![0; count];
     let order = random_order(count, work.plan.stores.seed);
     let loaded = put_all(work, peer, &mut versions, order.iter().map(|key| *key as usize))?;
-    told.step("load", count, loaded);
-    told.step("load, settled", count, loaded + settle(peer)?);
+    results.step("load", count, loaded);
+    results.step("load, settled", count, loaded + settle(peer)?);
     let overwrites = (count as f64 * work.plan.overwrites) as usize;
     let drawn = (0..overwrites).map(|_| rng.place(count));
     let put = put_all(work, peer, &mut versions, drawn)?;
     if overwrites > 0 {
-        told.step("overwrite", overwrites, put);
-        told.step("overwrite, settled", overwrites, put + settle(peer)?);
+        results.step("overwrite", overwrites, put);
+        results.step("overwrite, settled", overwrites, put + settle(peer)?);
     }
     if let (Some(before), Some(after)) = (before, written_bytes()) {
-        told.written.push((after - before) as f64 / work.bytes(count + overwrites));
+        results.written.push((after - before) as f64 / work.bytes(count + overwrites));
     }
-    told.space.push(bytes_at_rest(folder) as f64 / work.bytes(count));
+    results.space.push(bytes_at_rest(folder) as f64 / work.bytes(count));
     Ok(versions)
 }
 
@@ -355,8 +355,8 @@ const LOOKS_MAX: usize = 250;
 /// Returns the bytes that the process has written to files so far: pages dirtied in the page cache,
 /// and direct writes. None: the system does not report it.
 fn written_bytes() -> Option<u64> {
-    let told = std::fs::read_to_string("/proc/self/io").ok()?;
-    let line = told.lines().find_map(|line| line.strip_prefix("write_bytes:"))?;
+    let text = std::fs::read_to_string("/proc/self/io").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes:"))?;
     line.trim().parse().ok()
 }
 
@@ -391,42 +391,42 @@ fn scan(work: &Work<'_>, peer: &dyn Peer, is_right: IsRight, versions: &[u64]) -
 }
 
 fn read(
-    told: &mut Told,
+    results: &mut SideResults,
     work: &Work<'_>,
     (peer, folder): (&dyn Peer, &Path),
     (versions, rng): (&[u64], &mut Rng),
 ) -> Result<()> {
     let count = work.keys.len();
     let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(count)).collect();
-    told.wrong += get_all(told, "get", work, peer, (&drawn, versions))?;
+    results.wrong += get_all(results, "get", work, peer, (&drawn, versions))?;
     // A quarter of the cache's capacity, so that all of it fits.
     let hot = (work.plan.stores.block_cache_bytes / 4 / work.value_bytes).clamp(1, count);
     let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(hot)).collect();
-    told.wrong += get_all(&mut Told::default(), "", work, peer, (&drawn, versions))?;
-    told.wrong += get_all(told, "get, cached", work, peer, (&drawn, versions))?;
+    results.wrong += get_all(&mut SideResults::default(), "", work, peer, (&drawn, versions))?;
+    results.wrong += get_all(results, "get, cached", work, peer, (&drawn, versions))?;
     forget_files(folder)?;
     let drawn: Vec<usize> = (0..work.gets().div_ceil(4)).map(|_| rng.place(count)).collect();
-    told.wrong += get_all(told, "get, from the disk", work, peer, (&drawn, versions))?;
+    results.wrong += get_all(results, "get, from the disk", work, peer, (&drawn, versions))?;
     let seems: IsRight = |values, value, place| values.seems(value, place.0, place.1);
     // The first scan brings everything into the page cache.
-    told.wrong += scan(work, peer, seems, versions)?;
+    results.wrong += scan(work, peer, seems, versions)?;
     let start = Instant::now();
-    told.wrong += scan(work, peer, seems, versions)?;
-    told.step("scan", count, start.elapsed());
+    results.wrong += scan(work, peer, seems, versions)?;
+    results.step("scan", count, start.elapsed());
     let (start, mut at) = (Instant::now(), 0);
     let shown = peer.scan_keys(&mut |key| {
         let is_it = work.ordered.get(at).is_some_and(|number| work.keys[*number as usize] == key);
-        told.wrong += u64::from(!is_it);
+        results.wrong += u64::from(!is_it);
         at += 1;
     })?;
-    told.step(SCAN_KEYS, count, start.elapsed());
-    told.wrong += shown.abs_diff(count) as u64;
+    results.step(SCAN_KEYS, count, start.elapsed());
+    results.wrong += shown.abs_diff(count) as u64;
     Ok(())
 }
 
 /// Gets the keys and records the time as a step. Returns how many values were wrong.
 fn get_all(
-    told: &mut Told,
+    results: &mut SideResults,
     name: &str,
     work: &Work<'_>,
     peer: &dyn Peer,
@@ -440,7 +440,7 @@ fn get_all(
         })?;
         wrong += u64::from(!is_right);
     }
-    told.step(name, numbers.len(), start.elapsed());
+    results.step(name, numbers.len(), start.elapsed());
     Ok(wrong)
 }
 

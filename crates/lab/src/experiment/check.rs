@@ -60,14 +60,14 @@ pub fn complaints(study: &Study) -> Vec<Complaint> {
 /// Complains about filters whose image format differs from this program's.
 fn of_formats(study: &Study) -> Vec<String> {
     let other = study.records().filter(|record| record.is_of_another_filter());
-    let told = other.map(|record| {
+    let complaints = other.map(|record| {
         let now = Part::IMAGE_VERSION;
         format!(
             "a global filter of format {}, not {now}: measure with lab run --keep",
             record.filter_format
         )
     });
-    told.collect()
+    complaints.collect()
 }
 
 fn guard_of(row: &Row) -> String {
@@ -108,21 +108,25 @@ fn of_bits(row: &Row) -> Option<String> {
     }
     // Updates add entries but no keys, so the memory before them counts.
     let taken = row.number("guard_bits_per_key_filled").or(row.number("guard_bits_per_key"));
-    let (asked, taken) = (row.number("bits_per_key")?, taken?);
-    let is_told = row.get("unfit") == Some(&Scalar::Flag(true));
+    let (requested, taken) = (row.number("bits_per_key")?, taken?);
+    let is_declared = row.get("unfit") == Some(&Scalar::Flag(true));
     // A filter that stores keys exactly cannot use more memory.
     let wrong = row.number("false_positive_rate").unwrap_or(0.0);
-    let is_exact = row.get("question").is_some() && taken < asked && wrong == 0.0;
-    if is_told
+    let is_exact = row.get("question").is_some() && taken < requested && wrong == 0.0;
+    if is_declared
         || is_exact
-        || asked <= 0.0
+        || requested <= 0.0
         || taken == 0.0
-        || (taken / asked - 1.0).abs() <= BITS_TOLERANCE
+        || (taken / requested - 1.0).abs() <= BITS_TOLERANCE
     {
         return None;
     }
     let guard = guard_of(row);
-    Some(format!("{guard}: {} bits per key taken, {} asked for", readable(taken), readable(asked)))
+    Some(format!(
+        "{guard}: {} bits per key taken, {} asked for",
+        readable(taken),
+        readable(requested)
+    ))
 }
 
 /// Complains about guards of one measurement whose trees have different shapes, since questions
@@ -144,14 +148,14 @@ fn unlike_runs(rows: &[Row]) -> Vec<String> {
         }
     }
     let unlike = runs.into_iter().filter(|(_, counts)| counts.len() > 1);
-    let told = unlike.map(|(cell, counts)| {
+    let complaints = unlike.map(|(cell, counts)| {
         let (when, workload) = (&cell[1], &cell[2]);
         let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
         let of =
             if workload.is_empty() { String::new() } else { format!(" of workload {workload}") };
         format!("guards of one measurement{of} {when}have trees of {} runs", counts.join(", "))
     });
-    told.collect()
+    complaints.collect()
 }
 
 fn text_of(row: &Row, name: &str) -> String {
@@ -174,7 +178,7 @@ fn of_claims(study: &Study) -> Vec<String> {
 
 /// Complains about figures without rows, and about guards without rows.
 fn of_figures(study: &Study) -> Vec<String> {
-    let asked: BTreeSet<&str> = study
+    let named: BTreeSet<&str> = study
         .steps
         .iter()
         .flat_map(|(step, _)| &step.fields)
@@ -186,7 +190,7 @@ fn of_figures(study: &Study) -> Vec<String> {
         .flatten()
         .collect();
     let measured: BTreeSet<String> = study.rows.iter().map(guard_of).collect();
-    let lacking = asked.into_iter().filter(|guard| !measured.contains(*guard));
+    let lacking = named.into_iter().filter(|guard| !measured.contains(*guard));
     let lacking = lacking.map(|guard| format!("the guard {guard} has no row"));
     let figures = study.figures().into_iter().filter(|figure| figure.panels.is_empty());
     let empty = figures.map(|figure| format!("figure \"{}\": nothing was measured", figure.title));

@@ -210,9 +210,9 @@ impl Claim {
 
     fn bound(&self) -> String {
         let bounds = [("at most", self.at_most), ("at least", self.at_least)];
-        let told =
+        let named =
             bounds.iter().filter_map(|(word, bound)| Some(format!("{word} {}", exact((*bound)?))));
-        told.collect::<Vec<_>>().join(", ")
+        named.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -259,7 +259,7 @@ impl Verdict {
 
 impl ClaimOutcome {
     /// Returns the findings and the bound, in a few words.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let Some((least, most, count)) = self.found() else {
             return format!("{}; there are no measurements", self.bound);
         };

@@ -149,12 +149,12 @@ pub struct CurveLaw {
 
 impl CurveLaw {
     /// Formats the law with the names of panel and curve. `x` is the name of x.
-    pub(crate) fn told(&self, x: &str) -> String {
+    pub(crate) fn describe(&self, x: &str) -> String {
         let names = [&self.panel, &self.curve].map(String::as_str);
         let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
         match names.is_empty() {
-            true => self.law.told(x),
-            false => format!("{}: {}", names.join(", "), self.law.told(x)),
+            true => self.law.describe(x),
+            false => format!("{}: {}", names.join(", "), self.law.describe(x)),
         }
     }
 }

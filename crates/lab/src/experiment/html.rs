@@ -81,7 +81,7 @@ fn overview(studies: &[Study]) -> String {
                 "<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 escaped(&claim.says),
                 verdict(outcome.verdict),
-                escaped(&outcome.told()),
+                escaped(&outcome.describe()),
             ));
         }
     }
@@ -144,7 +144,7 @@ fn claims(study: &Study) -> String {
             escaped(&claim.says),
             escaped(&claim.source),
             verdict(outcome.verdict),
-            escaped(&outcome.told()),
+            escaped(&outcome.describe()),
         ));
     }
     text + "</table>\n"
@@ -161,7 +161,10 @@ fn figure_text(figure: &Figure) -> String {
     let mut text =
         format!("<figure>\n<h3>{title}</h3>\n{picture}\n<details><summary>numbers</summary>\n");
     for law in &figure.laws {
-        text.push_str(&format!("<p class=\"note\">{}</p>\n", escaped(&law.told(&figure.x_label))));
+        text.push_str(&format!(
+            "<p class=\"note\">{}</p>\n",
+            escaped(&law.describe(&figure.x_label))
+        ));
     }
     for panel in &figure.panels {
         text.push_str(&format!(
@@ -183,11 +186,11 @@ fn figure_text(figure: &Figure) -> String {
 /// Formats text in backticks as code.
 fn with_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
-    let told = parts.map(|(place, part)| match place % 2 {
+    let formatted = parts.map(|(place, part)| match place % 2 {
         0 => part.to_string(),
         _ => format!("<code>{part}</code>"),
     });
-    told.collect()
+    formatted.collect()
 }
 
 /// Returns the caption of a table, with the panel's title if there are several panels.
@@ -206,7 +209,7 @@ fn origin(study: &Study) -> String {
             machine.processor, machine.cores, machine.system
         )
     });
-    let told = format!(
+    let summary = format!(
         "{measured} of {all} measurements, {}, at scale {}; commit {}{machine}",
         duration(study.seconds()),
         study.scale,
@@ -222,7 +225,7 @@ fn origin(study: &Study) -> String {
         .collect();
     format!(
         "<p class=\"note\">{}</p>\n<details><summary>commands</summary>\n<pre>{}</pre>\n</details>\n",
-        escaped(&told),
+        escaped(&summary),
         escaped(&commands),
     )
 }

@@ -44,8 +44,8 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
     };
     let own = name.rsplit('.').next().unwrap_or(name);
     let of_share = (own == "false_positive_rate").then(|| beside("interval_95"));
-    for told in [Some(format!("{name}_interval")), of_share].into_iter().flatten() {
-        let ends = [0, 1].map(|end| row.number(&format!("{told}.{end}")));
+    for interval in [Some(format!("{name}_interval")), of_share].into_iter().flatten() {
+        let ends = [0, 1].map(|end| row.number(&format!("{interval}.{end}")));
         if let [Some(low), Some(high)] = ends {
             return Some(Measured { interval: [low.min(value), high.max(value)], ..exact });
         }

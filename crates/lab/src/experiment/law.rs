@@ -63,7 +63,7 @@ impl Law {
     }
 
     /// Formats the law for readers. `x` is the name of x.
-    pub(crate) fn told(&self, x: &str) -> String {
+    pub(crate) fn describe(&self, x: &str) -> String {
         format!(
             "{} × ({x} / {})^{:.2}, within {:.0} %",
             readable(self.factor),
@@ -85,7 +85,7 @@ mod tests {
         let law = Law::of(&points).expect("there are enough");
         assert!((law.factor - 3.0).abs() < 1e-9 && (law.exponent - 0.25).abs() < 1e-9, "{law:?}");
         assert!(law.unit == 1e6 && law.error < 1e-9, "{law:?}");
-        assert_eq!(law.told("keys"), "3 × (keys / 1M)^0.25, within 0 %");
+        assert_eq!(law.describe("keys"), "3 × (keys / 1M)^0.25, within 0 %");
         assert_eq!((law.short(), law.unit()), ("3 n^0.25 ±0 %".into(), "1M".into()));
     }
 

@@ -58,9 +58,9 @@ pub(crate) fn slug(text: &str) -> String {
 /// "unknown": there is no tree, or no `git`.
 pub(crate) fn commit(folder: &Path) -> String {
     let git = |arguments: &[&str]| {
-        let told = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
-        let text = String::from_utf8(told.stdout).ok()?;
-        told.status.success().then(|| text.trim().to_string())
+        let output = Command::new("git").arg("-C").arg(folder).args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_string())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
         return "unknown".into();

@@ -131,7 +131,7 @@ impl RecordFile {
 
     /// Drops the records that no step of the plan needs, and all but the newest of each command
     /// line.
-    pub fn retain(&mut self, asked: &dyn Fn(&[String]) -> bool) -> Result<()> {
+    pub fn retain(&mut self, is_kept: &dyn Fn(&[String]) -> bool) -> Result<()> {
         let is_newest = |place: usize, record: &Record| {
             self.records[place + 1..].iter().all(|later| later.arguments != record.arguments)
         };
@@ -139,7 +139,7 @@ impl RecordFile {
             .records
             .iter()
             .enumerate()
-            .filter(|(place, record)| is_newest(*place, record) && asked(&record.arguments))
+            .filter(|(place, record)| is_newest(*place, record) && is_kept(&record.arguments))
             .map(|(_, record)| record.clone())
             .collect();
         if kept.len() < self.records.len() {

@@ -27,18 +27,19 @@ pub trait Command {
 /// not affect the next.
 impl Command for PathBuf {
     fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String> {
-        let told = std::process::Command::new(&*self)
+        let output = std::process::Command::new(&*self)
             .args(arguments)
             .stdin(Stdio::null())
             .output()
             .map_err(|error| format!("{}: {error}", self.display()))?;
-        if !told.status.success() {
-            let words = String::from_utf8_lossy(&told.stderr);
+        if !output.status.success() {
+            let words = String::from_utf8_lossy(&output.stderr);
             let last: Vec<&str> = words.lines().rev().take(MESSAGE_LINES).collect();
             let last: Vec<&str> = last.into_iter().rev().collect();
-            return Err(format!("{}: {}", told.status, last.join("\n")));
+            return Err(format!("{}: {}", output.status, last.join("\n")));
         }
-        serde_json::from_slice(&told.stdout).map_err(|error| format!("it printed no JSON: {error}"))
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| format!("it printed no JSON: {error}"))
     }
 }
 
@@ -175,8 +176,8 @@ fn due(steps: &[(usize, Step)], files: &[RecordFile], keep: Keep, source: &str) 
 /// Drops the records that no plan asks for, at any scale.
 fn drop_old(plans: &[Experiment], files: &mut [RecordFile]) -> Result<()> {
     for (plan, file) in plans.iter().zip(files) {
-        let asked: Vec<Step> = Scale::ALL.iter().flat_map(|scale| plan.steps(*scale)).collect();
-        file.retain(&|arguments| asked.iter().any(|step| step.arguments == arguments))?;
+        let planned: Vec<Step> = Scale::ALL.iter().flat_map(|scale| plan.steps(*scale)).collect();
+        file.retain(&|arguments| planned.iter().any(|step| step.arguments == arguments))?;
     }
     Ok(())
 }

@@ -210,7 +210,10 @@ fn figures_and_claims_are_made_of_rows() {
     let claims = study.claims();
     assert_eq!(claims[0].1.verdict, Verdict::DoesNotHold);
     assert_eq!(claims[0].1.outside(), ["bits_per_key 10.5"]);
-    assert_eq!(claims[0].1.told(), "ratio 0.333 to 1; claimed at most 0.5, in 1 of 2 within it");
+    assert_eq!(
+        claims[0].1.describe(),
+        "ratio 0.333 to 1; claimed at most 0.5, in 1 of 2 within it"
+    );
     assert_eq!(claims[1].1.verdict, Verdict::NotMeasured);
 }
 
@@ -279,13 +282,13 @@ fn results_show_what_holds_below_its_figure() {
 fn wrong_plans_are_told_with_their_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("wrong.toml");
-    let told = |text: &str| {
+    let error_of = |text: &str| {
         std::fs::write(&path, text).expect("a plan");
         load_experiment(&path).expect_err("it is wrong").to_string()
     };
-    let with = |from: &str, to: &str| told(&PLAN.replace(from, to));
+    let with = |from: &str, to: &str| error_of(&PLAN.replace(from, to));
     for (problem, word) in [
-        (told("title = 3"), "wrong.toml"),
+        (error_of("title = 3"), "wrong.toml"),
         (with("bench read", "load"), "bench"),
         (with("at_most = 0.5", ""), "at_most"),
         (with("full = [2000, 4000]", "huge = 1"), "full is missing"),
@@ -402,7 +405,7 @@ fn numbers_have_commas_wherever_readers_see_them() {
     rows[0].0.insert("keys".into(), Scalar::Number(1_000_000.0));
     let claim = "value = \"bytes\"\neach = [\"keys\"]\nat_most = 1048576\n";
     let outcome = outcome_of(claim, &rows);
-    assert_eq!(outcome.told(), "value 255,944; claimed at most 1,048,576");
+    assert_eq!(outcome.describe(), "value 255,944; claimed at most 1,048,576");
     assert_eq!(outcome.cells(), ["255,944", "≤ 1,048,576"]);
     assert_eq!(outcome.pairs[0].label, "keys 1,000,000");
     assert_eq!([1500.0, 20_000.0, 2e6, 1e-6].map(number::tick), ["1,500", "20,000", "2M", "1e-6"]);

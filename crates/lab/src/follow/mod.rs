@@ -141,8 +141,8 @@ pub fn follow_test(
         writer = start(true, kills)?;
         progress.advance(1);
     }
-    let told = std::fs::write(plan.folder.join(ledger::END), b"");
-    told.map_err(|error| LabError::Victim(error.to_string()))?;
+    let written = std::fs::write(plan.folder.join(ledger::END), b"");
+    written.map_err(|error| LabError::Victim(error.to_string()))?;
     let closed = writer.wait().map_err(|error| LabError::Victim(error.to_string()))?;
     if !closed.success() {
         failure.get_or_insert(format!("the writer: {closed}"));

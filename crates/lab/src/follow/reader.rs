@@ -55,7 +55,7 @@ struct Reader {
 
 type Checked = std::result::Result<(), String>;
 
-fn told(what: &str) -> impl Fn(Error) -> String {
+fn failed(what: &str) -> impl Fn(Error) -> String {
     move |error| format!("{what}: {error}")
 }
 
@@ -65,8 +65,8 @@ impl Reader {
         let mut held: Option<(Moment, Model, u32)> = None;
         loop {
             let is_over = role.folder.join(END).exists();
-            let has_moved = follower.catch_up().map_err(told("catching up"))?;
-            let moment = follower.moment().map_err(told("a moment"))?;
+            let has_moved = follower.catch_up().map_err(failed("catching up"))?;
+            let moment = follower.moment().map_err(failed("a moment"))?;
             if moment.sequence() < self.report.sequence {
                 return Err(format!("{} after {}", moment.sequence(), self.report.sequence));
             }
@@ -219,7 +219,7 @@ impl Reader {
 }
 
 fn snapshot(moment: &Moment, space: Space) -> std::result::Result<Snapshot, String> {
-    moment.keyspace(space.name()).map_err(told("a key space"))
+    moment.keyspace(space.name()).map_err(failed("a key space"))
 }
 
 /// Follows the store as soon as it exists. Every second follower may open only a few files.
@@ -236,7 +236,7 @@ fn open(role: &FollowRole) -> std::result::Result<Follower, String> {
     loop {
         match Db::follow(role.folder.join(STORE), options.clone()) {
             Err(Error::Missing { .. }) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
-            opened => return opened.map_err(told("following")),
+            opened => return opened.map_err(failed("following")),
         }
     }
 }

@@ -17,12 +17,12 @@ use crate::kill::options_of_a_life;
 pub(super) const STORE: &str = "store";
 
 pub(super) fn run(role: &FollowRole) -> Result<()> {
-    let told = |error: std::io::Error| LabError::Victim(format!("the ledger: {error}"));
+    let failed = |error: std::io::Error| LabError::Victim(format!("the ledger: {error}"));
     let mut rng = Rng::new(role.seed ^ scramble(1 + u64::from(role.number)));
     let faults = Faults::new(rng.next_u64());
     let environment = Environment::new().storage(Arc::new(FaultyDisk(Arc::clone(&faults))));
     let db = Db::open_with(role.folder.join(STORE), options(&mut rng), environment)?;
-    let mut ledger = Appender::open(&role.folder).map_err(told)?;
+    let mut ledger = Appender::open(&role.folder).map_err(failed)?;
     let known = Ledger::open(&role.folder).all().last().map_or(0, |done| done.attempt);
     let last = db.get(LAST)?;
     let last: u64 = last.and_then(|it| std::str::from_utf8(&it).ok()?.parse().ok()).unwrap_or(0);
@@ -31,7 +31,7 @@ pub(super) fn run(role: &FollowRole) -> Result<()> {
     }
     if last > known {
         let done = Done { sequence: db.snapshot().sequence(), attempt: last };
-        ledger.add(done).map_err(told)?;
+        ledger.add(done).map_err(failed)?;
     }
     let mut attempt = last;
     while !role.folder.join(END).exists() {
@@ -39,7 +39,7 @@ pub(super) fn run(role: &FollowRole) -> Result<()> {
             attempt += 1;
             if write(&db, role.seed, attempt).is_ok() {
                 let done = Done { sequence: db.snapshot().sequence(), attempt };
-                ledger.add(done).map_err(told)?;
+                ledger.add(done).map_err(failed)?;
             }
         }
         keep_busy(&db, &mut rng, attempt);
@@ -52,7 +52,7 @@ pub(super) fn run(role: &FollowRole) -> Result<()> {
     db.sync()?;
     db.close()?;
     let done = Done { sequence: u64::MAX, attempt: LAST_OF_ALL };
-    ledger.add(done).map_err(told)
+    ledger.add(done).map_err(failed)
 }
 
 /// Returns random options: any guard, policy, granularity and packing. Large values are always

@@ -110,19 +110,19 @@ pub(super) fn check_copies(
     let (mut whole, mut refused) = (0, 0);
     for copy in &heard.copies {
         let path = copy_folder(folder, copy.number);
-        let told = |wrong: String| format!("checkpoint {}: {wrong}", copy.number);
+        let problem = |wrong: String| format!("checkpoint {}: {wrong}", copy.number);
         let options = options(rng).create_if_missing(false);
         let most = copy.most.unwrap_or(heard.done);
         match Db::open(&path, options) {
             Ok(db) => {
                 let opened = Spaces::open(db, rng, lanes.has_unlogged());
-                let opened = opened.map_err(|error| told(error.to_string()))?;
-                let found = contents(&opened, rng).map_err(told)?;
+                let opened = opened.map_err(|error| problem(error.to_string()))?;
+                let found = contents(&opened, rng).map_err(problem)?;
                 let at = |done: &[u32; LANES], more: usize| {
                     std::array::from_fn(|lane| before[lane] + done[lane] as usize + more)
                 };
                 // One more write may be there that was not reported yet.
-                lanes.find(&found, &at(&copy.least, 0), &at(&most, 1)).map_err(told)?;
+                lanes.find(&found, &at(&copy.least, 0), &at(&most, 1)).map_err(problem)?;
                 whole += 1;
             }
             Err(Error::FileMissing { .. } | Error::NotAStore { .. } | Error::Missing { .. })
@@ -130,10 +130,10 @@ pub(super) fn check_copies(
             {
                 refused += 1;
             }
-            Err(error) => return Err(told(format!("does not open: {error}"))),
+            Err(error) => return Err(problem(format!("does not open: {error}"))),
         }
         if path.exists() {
-            std::fs::remove_dir_all(&path).map_err(|error| told(error.to_string()))?;
+            std::fs::remove_dir_all(&path).map_err(|error| problem(error.to_string()))?;
         }
     }
     Ok((whole, refused))

@@ -209,7 +209,7 @@ impl LaneModel {
         }
         let differs = |slot: &usize| last.0[*slot] != found.0[*slot];
         let slots: Vec<usize> = (0..SLOTS).filter(differs).collect();
-        let told = slots.iter().take(SHOWN).map(|&slot| {
+        let shown = slots.iter().take(SHOWN).map(|&slot| {
             let key = String::from_utf8_lossy(&key_of(index, slot)).into_owned();
             let (found, last) = (value_text(found.0[slot]), value_text(last.0[slot]));
             format!("{key} has {found}; the last that was acknowledged gave {last}")
@@ -220,7 +220,7 @@ impl LaneModel {
             range.end(),
             self.doubts,
             slots.len(),
-            told.collect::<Vec<_>>().join("; "),
+            shown.collect::<Vec<_>>().join("; "),
         )
     }
 }

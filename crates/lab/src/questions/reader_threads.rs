@@ -69,7 +69,7 @@ impl ReaderThreads {
 
     /// Draws questions that no stored key answers: at most `count` for each thread. Each kind has
     /// its own generators, so its questions do not depend on other kinds.
-    pub(crate) fn draw_asked(
+    pub(crate) fn draw_unanswered(
         ask: Ask,
         keys: &KeySet,
         (count, width): (usize, u64),

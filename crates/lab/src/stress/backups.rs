@@ -149,23 +149,23 @@ fn restore(world: &mut World<'_>, seed: u64) -> Checked<()> {
 }
 
 fn restore_on(world: &World<'_>, disk: &Memory, rng: &mut Rng) -> Checked<()> {
-    let (book, told) = (&world.backups, |error: Error| format!("restore: {error}"));
-    let backups = open(world, disk).map_err(told)?;
-    book.check(&backups.generations().map_err(told)?)?;
+    let (book, failed) = (&world.backups, |error: Error| format!("restore: {error}"));
+    let backups = open(world, disk).map_err(failed)?;
+    book.check(&backups.generations().map_err(failed)?)?;
     let place = rng.place(book.generations.len());
     let (number, of_generation) = book.generations.iter().nth(place).expect("one of them");
-    let damage = backups.verify(*number).map_err(told)?.damage;
+    let damage = backups.verify(*number).map_err(failed)?.damage;
     if !damage.is_empty() {
         return Err(format!("generation {number} is damaged: {damage:?}"));
     }
     let moment = match book.shipped.get(rng.place(book.shipped.len() + 2)) {
         Some(moment) => {
             let (until, options) = (Until::Sequence(moment.sequence), drawn_options(rng));
-            backups.restore_until(until, RESTORED, options).map_err(told)?;
+            backups.restore_until(until, RESTORED, options).map_err(failed)?;
             moment
         }
         None => {
-            backups.restore(*number, RESTORED).map_err(told)?;
+            backups.restore(*number, RESTORED).map_err(failed)?;
             of_generation
         }
     };

@@ -228,8 +228,8 @@ fn repair_and_read(
     if is_sound && !is_whole {
         return Err("it holds something else than the store".into());
     }
-    let is_told = !report.lost.is_empty() || !report.doubts.is_empty();
-    if !is_whole && !is_told && !opens_as(world, ends, &found, rng) {
+    let is_reported = !report.lost.is_empty() || !report.doubts.is_empty();
+    if !is_whole && !is_reported && !opens_as(world, ends, &found, rng) {
         return Err(format!("it holds something else than the store, untold: {report:?}"));
     }
     for (place, &number) in (0..).zip(&found.0) {

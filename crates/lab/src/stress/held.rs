@@ -75,9 +75,9 @@ pub(crate) fn compare(
         return Ok(());
     }
     let found = found.map(|(key, value)| format!("{} = {}", key_text(key), value_text(value)));
-    let told = |entry: Write| format!("{} = #{}", key_text(keys.get(entry.place)), entry.number);
+    let text_of = |entry: Write| format!("{} = #{}", key_text(keys.get(entry.place)), entry.number);
     let nothing = || "nothing".to_string();
-    let expected = expected.map_or_else(nothing, told);
+    let expected = expected.map_or_else(nothing, text_of);
     Err(format!("found {}, expected {expected}", found.unwrap_or_else(nothing)))
 }
 

@@ -221,12 +221,12 @@ fn run_all<H: Simulation>(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| shared.work())).collect();
-        let mut told = 0;
+        let mut reported = 0;
         while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             std::thread::sleep(TELL_EVERY);
             let operations = shared.operations.load(Ordering::Relaxed);
-            progress.advance(operations - told);
-            told = operations;
+            progress.advance(operations - reported);
+            reported = operations;
         }
     });
     shared.report()

@@ -321,7 +321,7 @@ impl Model {
         groups.for_each(|group| last.apply(&group.writes));
         let differs = |place: &usize| last.0[*place] != found.0[*place];
         let places: Vec<usize> = (0..last.0.len()).filter(differs).collect();
-        let told = places.iter().take(SHOWN).map(|&place| {
+        let shown = places.iter().take(SHOWN).map(|&place| {
             let key = key_text(keys.get(place as KeyIndex));
             format!("{key} has #{}, the last write gave #{}", found.0[place], last.0[place])
         });
@@ -331,7 +331,7 @@ impl Model {
             self.groups.len(),
             self.doubtful,
             places.len(),
-            told.collect::<Vec<_>>().join("; "),
+            shown.collect::<Vec<_>>().join("; "),
         )
     }
 }

@@ -184,18 +184,18 @@ fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked
 
 /// Makes a generation of backups, and checks it.
 fn back_up(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()> {
-    let told = |error: trommel::Error| format!("back up: {error}");
-    let backups = Backups::in_folder(folder).map_err(told)?;
+    let failed = |error: trommel::Error| format!("back up: {error}");
+    let backups = Backups::in_folder(folder).map_err(failed)?;
     let least = shared.ledger.done();
-    let number = backups.back_up(db).map_err(told)?.number;
+    let number = backups.back_up(db).map_err(failed)?.number;
     let most = shared.ledger.begun();
-    let damage = backups.verify(number).map_err(told)?.damage;
+    let damage = backups.verify(number).map_err(failed)?.damage;
     if !damage.is_empty() {
         return Err(format!("back up: generation {number} is damaged: {damage:?}"));
     }
     let restored = shared.plan.folder.join("restored");
-    backups.restore(number, &restored).map_err(told)?;
-    backups.prune(GENERATIONS).map_err(told)?;
+    backups.restore(number, &restored).map_err(failed)?;
+    backups.prune(GENERATIONS).map_err(failed)?;
     compare_copy(shared, &restored, (&least, &most), rng)
         .map_err(|wrong| format!("back up, restored: {wrong}"))?;
     shared.counts.backups.add(1);

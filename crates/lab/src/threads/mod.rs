@@ -95,7 +95,7 @@ fn run(plan: &ThreadsPlan, lie: Option<Sabotage>, progress: &mut dyn Progress) -
         std::thread::spawn(move || conduct(&whole))
     };
     progress.stage("operations", 0);
-    let mut told = 0;
+    let mut reported = 0;
     while !conductor.is_finished() {
         std::thread::sleep(LOOK_AGAIN);
         if let Some(wrong) = whole.overdue() {
@@ -106,8 +106,8 @@ fn run(plan: &ThreadsPlan, lie: Option<Sabotage>, progress: &mut dyn Progress) -
             break;
         }
         let operations = whole.counts.operations.get();
-        progress.advance(operations - told);
-        told = operations;
+        progress.advance(operations - reported);
+        reported = operations;
     }
     report(&whole, start.elapsed())
 }

@@ -247,9 +247,9 @@ fn what_a_store_does_wrong_is_told() {
     let broken = |workload, fault, words: &[&str]| {
         let plan = TransactionsPlan { threads: vec![1], ..plan(&[workload], folder.path()) };
         let plan = of(&["faulty"], plan);
-        let told = measured(&plan, fault)[0].broken.join("; ");
+        let broken = measured(&plan, fault)[0].broken.join("; ");
         for word in words {
-            assert!(told.contains(word), "{workload}, {fault:?}: {word} is not in '{told}'");
+            assert!(broken.contains(word), "{workload}, {fault:?}: {word} is not in '{broken}'");
         }
     };
     let loses = Fault::LosesPuts(97);
@@ -303,11 +303,11 @@ fn stores_take_turns_with_the_same_transactions() {
         ..plan(&[TransactionWorkload::Tpcc], folder.path())
     };
     let reports = measured(&of(&["trommel", "trommel:none", "faulty"], plan), Fault::None);
-    let told = |report: &TransactionsReport| {
+    let counts = |report: &TransactionsReport| {
         let done: Vec<u64> = report.kinds.iter().map(|kind| kind.done).collect();
         (done, report.refused, report.broken.clone())
     };
-    assert!(reports.iter().all(|report| told(report) == told(&reports[0])), "{reports:?}");
+    assert!(reports.iter().all(|report| counts(report) == counts(&reports[0])), "{reports:?}");
     assert_eq!([&reports[1].guard[..], &reports[2].engine[..]], ["none", "faulty"]);
 }
 

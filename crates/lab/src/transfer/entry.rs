@@ -27,7 +27,7 @@ pub struct StreamEntry {
 }
 
 /// The next part of a stream.
-pub(crate) enum Next {
+pub(crate) enum StreamItem {
     Entry(StreamEntry),
     End(StreamEnd),
 }

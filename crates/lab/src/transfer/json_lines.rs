@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use trommel::Expiry;
 
 use crate::keys::text::{from_hex, to_hex};
-use crate::transfer::entry::{Next, StreamEntry};
+use crate::transfer::entry::{StreamEntry, StreamItem};
 use crate::transfer::tally::StreamEnd;
 
 /// Returns bytes as JSON: a string if they are UTF-8, otherwise `{"hex":"ff00"}`.
@@ -81,7 +81,7 @@ struct JsonTally {
     checksum: String,
 }
 
-pub(crate) fn parse(line: &[u8]) -> Result<Next, String> {
+pub(crate) fn parse(line: &[u8]) -> Result<StreamItem, String> {
     // No entry begins like this: the writer fixes the order of names.
     if line.starts_with(b"{\"end\"")
         && let Ok(JsonEnd { end }) = serde_json::from_slice(line)
@@ -89,7 +89,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<Next, String> {
         let JsonTally { entries, bytes, checksum } = end;
         let checksum = u64::from_str_radix(&checksum, 16)
             .map_err(|_| format!("'{checksum}' is no checksum"))?;
-        return Ok(Next::End(StreamEnd { entries, bytes, checksum }));
+        return Ok(StreamItem::End(StreamEnd { entries, bytes, checksum }));
     }
     let JsonEntry { key, value, expires_at_ms } =
         serde_json::from_slice(line).map_err(|error| {
@@ -97,5 +97,5 @@ pub(crate) fn parse(line: &[u8]) -> Result<Next, String> {
         })?;
     let (key, value) = (key.read("key")?, value.read("value")?);
     let expiry = expires_at_ms.map(Expiry::at_milliseconds);
-    Ok(Next::Entry(StreamEntry { key, value, expiry }))
+    Ok(StreamItem::Entry(StreamEntry { key, value, expiry }))
 }

@@ -15,7 +15,7 @@ use std::io::{self, BufRead, Read, Write};
 use trommel::Expiry;
 use trommel::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-use crate::transfer::entry::{BadStream, Next, StreamEntry};
+use crate::transfer::entry::{BadStream, StreamEntry, StreamItem};
 use crate::transfer::tally::{PUT, PUT_WITH_EXPIRY, StreamEnd, head};
 
 pub(crate) const MAGIC: &[u8; 8] = b"TRMLEXP\0";
@@ -98,14 +98,14 @@ impl BlockReader {
         }
     }
 
-    pub(crate) fn next(&mut self, input: &mut dyn BufRead) -> Result<Next, BadStream> {
+    pub(crate) fn next(&mut self, input: &mut dyn BufRead) -> Result<StreamItem, BadStream> {
         if self.at == self.block.len()
             && let Some(end) = self.next_block(input)?
         {
-            return Ok(Next::End(end));
+            return Ok(StreamItem::End(end));
         }
         let entry = self.entry().ok_or_else(|| self.bad("an entry that goes beyond its block"))?;
-        Ok(Next::Entry(entry))
+        Ok(StreamItem::Entry(entry))
     }
 
     /// Reads the next block. Returns the end of the stream if that comes instead.

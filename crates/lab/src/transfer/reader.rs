@@ -9,7 +9,7 @@ use std::io::{BufRead, Read};
 
 use trommel::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
-use crate::transfer::entry::{BadStream, Next, StreamEntry, StreamForm};
+use crate::transfer::entry::{BadStream, StreamEntry, StreamForm, StreamItem};
 use crate::transfer::native::{BlockReader, MAGIC};
 use crate::transfer::tally::{StreamEnd, Tally};
 use crate::transfer::{json_lines, tsv};
@@ -28,7 +28,7 @@ pub struct StreamReader<R> {
 enum Form {
     Native(BlockReader),
     /// The parser of a line, the line, and its number.
-    Text(fn(&[u8]) -> Result<Next, String>, Vec<u8>, u64),
+    Text(fn(&[u8]) -> Result<StreamItem, String>, Vec<u8>, u64),
 }
 
 impl<R: BufRead> StreamReader<R> {
@@ -57,11 +57,11 @@ impl<R: BufRead> StreamReader<R> {
         };
         match next {
             None => Ok(None),
-            Some(Next::Entry(entry)) => {
+            Some(StreamItem::Entry(entry)) => {
                 self.tally.add(&entry.key, &entry.value, entry.expiry);
                 Ok(Some(entry))
             }
-            Some(Next::End(end)) => self.check(end).map(|()| None),
+            Some(StreamItem::End(end)) => self.check(end).map(|()| None),
         }
     }
 
@@ -117,10 +117,10 @@ fn bad_line(number: u64, problem: String) -> BadStream {
 /// Parses the next line that is not empty. None: there is none.
 fn next_line(
     input: &mut impl BufRead,
-    parse: fn(&[u8]) -> Result<Next, String>,
+    parse: fn(&[u8]) -> Result<StreamItem, String>,
     line: &mut Vec<u8>,
     number: &mut u64,
-) -> Result<Option<Next>, BadStream> {
+) -> Result<Option<StreamItem>, BadStream> {
     loop {
         line.clear();
         *number += 1;
@@ -138,11 +138,11 @@ fn next_line(
             continue;
         }
         return match parse(text).map_err(|problem| bad_line(*number, problem))? {
-            Next::Entry(entry) => {
+            StreamItem::Entry(entry) => {
                 check_lengths(&entry).map_err(|problem| bad_line(*number, problem))?;
-                Ok(Some(Next::Entry(entry)))
+                Ok(Some(StreamItem::Entry(entry)))
             }
-            Next::End(end) => Ok(Some(Next::End(end))),
+            StreamItem::End(end) => Ok(Some(StreamItem::End(end))),
         };
     }
 }

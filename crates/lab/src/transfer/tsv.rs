@@ -8,7 +8,7 @@
 
 use trommel::Expiry;
 
-use crate::transfer::entry::{Next, StreamEntry};
+use crate::transfer::entry::{StreamEntry, StreamItem};
 use crate::transfer::escapes::{escaped, unescaped};
 use crate::transfer::tally::StreamEnd;
 
@@ -24,14 +24,16 @@ pub(crate) fn end_line(end: &StreamEnd) -> String {
     format!("{END}\t{entries}\t{bytes}\t{checksum:016x}\n")
 }
 
-pub(crate) fn parse(line: &[u8]) -> Result<Next, String> {
+pub(crate) fn parse(line: &[u8]) -> Result<StreamItem, String> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b'\t').collect();
     match fields[..] {
-        [mark, entries, bytes, checksum] if mark == END.as_bytes() => Ok(Next::End(StreamEnd {
-            entries: number(entries, 10)?,
-            bytes: number(bytes, 10)?,
-            checksum: number(checksum, 16)?,
-        })),
+        [mark, entries, bytes, checksum] if mark == END.as_bytes() => {
+            Ok(StreamItem::End(StreamEnd {
+                entries: number(entries, 10)?,
+                bytes: number(bytes, 10)?,
+                checksum: number(checksum, 16)?,
+            }))
+        }
         [key, value] => entry(key, value, None),
         [key, value, expiry] => entry(key, value, Some(number(expiry, 10)?)),
         _ => Err(format!(
@@ -41,10 +43,10 @@ pub(crate) fn parse(line: &[u8]) -> Result<Next, String> {
     }
 }
 
-fn entry(key: &[u8], value: &[u8], expiry: Option<u64>) -> Result<Next, String> {
+fn entry(key: &[u8], value: &[u8], expiry: Option<u64>) -> Result<StreamItem, String> {
     let (key, value) = (unescaped(key)?, unescaped(value)?);
     let expiry = expiry.map(Expiry::at_milliseconds);
-    Ok(Next::Entry(StreamEntry { key, value, expiry }))
+    Ok(StreamItem::Entry(StreamEntry { key, value, expiry }))
 }
 
 fn number(text: &[u8], radix: u32) -> Result<u64, String> {

@@ -111,8 +111,8 @@ pub(crate) fn times_report(
     times: &Histogram<u64>,
     rounds: impl Iterator<Item = Option<Histogram<u64>>>,
 ) -> LatencyReport {
-    let told = |round: Histogram<u64>| (round.mean(), round.value_at_quantile(0.99));
-    let rounds = rounds.flatten().filter(|round| !round.is_empty()).map(told);
+    let summary = |round: Histogram<u64>| (round.mean(), round.value_at_quantile(0.99));
+    let rounds = rounds.flatten().filter(|round| !round.is_empty()).map(summary);
     let (mean_ns_rounds, p99_ns_rounds) = rounds.unzip();
     LatencyReport {
         ops: times.len(),

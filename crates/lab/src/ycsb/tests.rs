@@ -13,12 +13,12 @@ use crate::progress::Silent;
 /// A map as a store. It may have a fault, and records what it is asked.
 struct MapEngine {
     fault: Fault,
-    asked: std::sync::Arc<Mutex<Vec<Asked>>>,
+    recorded: std::sync::Arc<Mutex<Vec<Call>>>,
 }
 
 /// A call of the map: the key, and the limit of a scan or the stamp of a write.
 #[derive(Clone, Debug, PartialEq)]
-enum Asked {
+enum Call {
     Get(Vec<u8>),
     Put(Vec<u8>, u64),
     Scan(Vec<u8>, usize),
@@ -49,7 +49,7 @@ struct Map {
     entries: RwLock<BTreeMap<Vec<u8>, Vec<u8>>>,
     calls: AtomicU64,
     fault: Fault,
-    asked: std::sync::Arc<Mutex<Vec<Asked>>>,
+    recorded: std::sync::Arc<Mutex<Vec<Call>>>,
 }
 
 impl Engine for MapEngine {
@@ -60,8 +60,8 @@ impl Engine for MapEngine {
         vec!["none".into(), "other".into()]
     }
     fn open(&self, _: &Path, _: &str, _: &PeerSettings) -> Result<Box<dyn Peer>> {
-        let (fault, asked) = (self.fault, self.asked.clone());
-        Ok(Box::new(Map { entries: RwLock::default(), calls: AtomicU64::new(0), fault, asked }))
+        let (fault, recorded) = (self.fault, self.recorded.clone());
+        Ok(Box::new(Map { entries: RwLock::default(), calls: AtomicU64::new(0), fault, recorded }))
     }
 }
 
@@ -71,8 +71,8 @@ impl Map {
         self.fault == fault && self.calls.fetch_add(1, Ordering::Relaxed) % 100 == 99
     }
 
-    fn note(&self, asked: Asked) {
-        self.asked.lock().expect("no panic").push(asked);
+    fn note(&self, recorded: Call) {
+        self.recorded.lock().expect("no panic").push(recorded);
     }
 }
 
@@ -82,7 +82,7 @@ impl Peer for Map {
     }
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let stamp = u64::from_le_bytes(value[8..16].try_into().expect("eight bytes"));
-        self.note(Asked::Put(key.to_vec(), stamp));
+        self.note(Call::Put(key.to_vec(), stamp));
         let mut entries = self.entries.write().expect("no panic");
         let is_new = !entries.contains_key(key);
         let is_lost = match self.fault {
@@ -104,7 +104,7 @@ impl Peer for Map {
         unreachable!("YCSB deletes nothing")
     }
     fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.note(Asked::Get(key.to_vec()));
+        self.note(Call::Get(key.to_vec()));
         if self.fault == Fault::BeginsSlowly && self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -124,7 +124,7 @@ impl Peer for Map {
         limit: usize,
         seen: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize> {
-        self.note(Asked::Scan(from.to_vec(), limit));
+        self.note(Call::Scan(from.to_vec(), limit));
         let most = if self.fault == Fault::StopsEarly { 10.min(limit) } else { limit };
         let entries = self.entries.read().expect("no panic");
         let is_shown = |place: usize| self.fault != Fault::Skips || place != 2;
@@ -190,13 +190,13 @@ fn plan(names: &[&str], workloads: &[Workload], folder: &Path) -> YcsbPlan {
 }
 
 /// Measures a plan whose map has this fault. Also returns the calls of the map.
-fn measured(plan: &YcsbPlan, fault: Fault) -> (Vec<YcsbReport>, Vec<Asked>) {
-    let asked = std::sync::Arc::default();
-    let map = MapEngine { fault, asked: std::sync::Arc::clone(&asked) };
+fn measured(plan: &YcsbPlan, fault: Fault) -> (Vec<YcsbReport>, Vec<Call>) {
+    let recorded = std::sync::Arc::default();
+    let map = MapEngine { fault, recorded: std::sync::Arc::clone(&recorded) };
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel), Box::new(map)];
     let reports = bench_ycsb(plan, &engines, &mut Silent).expect("measured");
-    let asked = asked.lock().expect("no panic").clone();
-    (reports, asked)
+    let recorded = recorded.lock().expect("no panic").clone();
+    (reports, recorded)
 }
 
 #[test]
@@ -298,9 +298,9 @@ fn one_seed_gives_one_history_and_another_seed_another() {
 #[test]
 fn scans_take_one_to_a_hundred_entries() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (_, asked) = measured(&plan(&["map"], &[Workload::E], folder.path()), Fault::None);
-    let lengths = asked.iter().filter_map(|asked| match asked {
-        Asked::Scan(from, limit) if !from.is_empty() => Some(*limit),
+    let (_, recorded) = measured(&plan(&["map"], &[Workload::E], folder.path()), Fault::None);
+    let lengths = recorded.iter().filter_map(|recorded| match recorded {
+        Call::Scan(from, limit) if !from.is_empty() => Some(*limit),
         _ => None,
     });
     let mut counts = [0u32; 101];
@@ -320,8 +320,8 @@ fn requests_follow_the_distribution_that_was_asked_for() {
         let distribution = Some(distribution.parse().expect("known"));
         let plan = YcsbPlan { distribution, ..plan(&["map"], &[Workload::C], folder.path()) };
         let mut counts = BTreeMap::<Vec<u8>, u32>::new();
-        for asked in measured(&plan, Fault::None).1 {
-            if let Asked::Get(key) = asked {
+        for recorded in measured(&plan, Fault::None).1 {
+            if let Call::Get(key) = recorded {
                 *counts.entry(key).or_default() += 1;
             }
         }
@@ -404,9 +404,9 @@ fn what_makes_no_sense_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let good = plan(&["map"], &[Workload::A], folder.path());
     let bad = |plan: YcsbPlan| {
-        let asked = std::sync::Arc::default();
+        let recorded = std::sync::Arc::default();
         let engines: Vec<Box<dyn Engine>> =
-            vec![Box::new(Trommel), Box::new(MapEngine { fault: Fault::None, asked })];
+            vec![Box::new(Trommel), Box::new(MapEngine { fault: Fault::None, recorded })];
         bench_ycsb(&plan, &engines, &mut Silent).expect_err("refused").to_string()
     };
     assert!(bad(YcsbPlan { keys: 0, ..good.clone() }).contains("keys"));
@@ -487,8 +487,8 @@ fn trees_that_cannot_be_are_refused() {
     let tree = OwnTree { size_ratio: 4, ..OwnTree::default() };
     let good = YcsbPlan { begin, tree, ..plan(&["map"], &[Workload::A], folder.path()) };
     let engines = || -> Vec<Box<dyn Engine>> {
-        let asked = std::sync::Arc::default();
-        vec![Box::new(Trommel), Box::new(MapEngine { fault: Fault::None, asked })]
+        let recorded = std::sync::Arc::default();
+        vec![Box::new(Trommel), Box::new(MapEngine { fault: Fault::None, recorded })]
     };
     let bad =
         |plan: YcsbPlan| bench_ycsb(&plan, &engines(), &mut Silent).expect_err("no").to_string();

@@ -306,7 +306,7 @@ impl<'d> Restored<'d> {
     /// Writes a group. Merge operands are written as they are, even if their operator is unknown.
     fn write(&self, group: Group) -> Result<()> {
         let Group { out, held, .. } = group;
-        self.db.owner.write_told(&mut Write::of(out))?;
+        self.db.owner.write_shipped(&mut Write::of(out))?;
         // A value file keeps its descriptor open until it is durable.
         if held.is_empty() { Ok(()) } else { self.db.sync() }
     }

@@ -45,8 +45,8 @@ pub(super) fn back_up(
     // Otherwise each generation would store the contents of memory anew. If the flush fails, they
     // are stored in the log.
     let _ = db.flush();
-    let mut fill = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
-        let last = db.give_files(upload, NUMBERS_LATER, told)?;
+    let mut fill = |upload: &mut Upload<'_, '_, '_>, progress: &mut OnProgress<'_>| {
+        let last = db.give_files(upload, NUMBERS_LATER, progress)?;
         // If a power cut took a sequence number, another write would get it, and changes would not
         // fit.
         db.sync().map(|()| last)
@@ -61,8 +61,8 @@ pub(super) fn back_up_followed(
     environment: &Environment,
     listener: &mut OnProgress<'_>,
 ) -> Result<Generation> {
-    let mut fill = |upload: &mut Upload<'_, '_, '_>, told: &mut OnProgress<'_>| {
-        follower.give_files(upload, NUMBERS_LATER, told)
+    let mut fill = |upload: &mut Upload<'_, '_, '_>, progress: &mut OnProgress<'_>| {
+        follower.give_files(upload, NUMBERS_LATER, progress)
     };
     make_with_listener(objects, environment, listener, &mut fill)
 }
@@ -107,22 +107,22 @@ fn make(
 
 /// Passes progress on to the caller's listener, from wherever it is known.
 struct Listener<'r, 'l> {
-    told: RefCell<&'r mut OnProgress<'l>>,
+    on_progress: RefCell<&'r mut OnProgress<'l>>,
     now: Cell<Progress>,
     has_refused: Cell<bool>,
 }
 
 impl<'r, 'l> Listener<'r, 'l> {
     fn new(listener: &'r mut OnProgress<'l>) -> Self {
-        let (told, now) = (RefCell::new(listener), Cell::new(Progress::default()));
-        Listener { told, now, has_refused: Cell::new(false) }
+        let (on_progress, now) = (RefCell::new(listener), Cell::new(Progress::default()));
+        Listener { on_progress, now, has_refused: Cell::new(false) }
     }
 
     fn tell(&self, now: Progress) -> ControlFlow<()> {
         self.now.set(now);
-        let told = (self.told.borrow_mut())(now);
-        self.has_refused.set(self.has_refused.get() || told.is_break());
-        told
+        let outcome = (self.on_progress.borrow_mut())(now);
+        self.has_refused.set(self.has_refused.get() || outcome.is_break());
+        outcome
     }
 }
 

@@ -18,8 +18,8 @@ pub(super) fn is_file(object: &str) -> bool {
         let is_own = name == MANIFEST_NAME || file_number(name).is_some();
         return is_own && number.parse::<u64>().is_ok();
     }
-    let Some((told, kind)) = object.split_once('.') else { return false };
-    let [number, len, end] = told.split('-').collect::<Vec<_>>()[..] else { return false };
+    let Some((stem, kind)) = object.split_once('.') else { return false };
+    let [number, len, end] = stem.split('-').collect::<Vec<_>>()[..] else { return false };
     let is_numbered = file_number(&format!("{number}.{kind}")).is_some();
     is_numbered && len.parse::<u64>().is_ok() && u32::from_str_radix(end, 16).is_ok()
 }

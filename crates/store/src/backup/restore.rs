@@ -87,8 +87,8 @@ fn write(
 ) -> Result<()> {
     let (mut out, path) = (made.folder().create(name)?, made.folder().path_of(name));
     made.begin(name.into());
-    let told = (file.bytes, file.checksum);
-    stored::read(objects, &file.object, told, |piece| {
+    let expected = (file.bytes, file.checksum);
+    stored::read(objects, &file.object, expected, |piece| {
         out.append(piece).map_err(Error::io(&path))?;
         steps.advance(piece.len() as u64)
     })?;
@@ -96,15 +96,15 @@ fn write(
 }
 
 /// The generation and the changes that make up a store as of a moment.
-struct Plan {
+struct RestorePlan {
     from: Generation,
     changes: Vec<ShippedName>,
     /// The last write to apply, if a batch ends there.
     to: u64,
 }
 
-impl Plan {
-    fn new(objects: &dyn ObjectStore, until: Until) -> Result<Plan> {
+impl RestorePlan {
+    fn new(objects: &dyn ObjectStore, until: Until) -> Result<RestorePlan> {
         let shipped = ship::names(objects)?;
         let mut generations = generation::all(objects)?.into_iter();
         let from = match until {
@@ -126,7 +126,7 @@ impl Plan {
             Until::Time(time) => ship::reached(&shipped, from.sequence, time),
         };
         let changes = ship::chain(objects, &shipped, from.sequence, to)?;
-        Ok(Plan { from, changes, to })
+        Ok(RestorePlan { from, changes, to })
     }
 
     /// Makes the store and returns its last write. The store is staged, since at first it is of an
@@ -195,7 +195,7 @@ pub(super) fn until(
     unlogged: Unlogged,
     (environment, steps): (&Environment, &mut Steps<'_, '_>),
 ) -> Result<u64> {
-    let plan = Plan::new(objects, until)?;
+    let plan = RestorePlan::new(objects, until)?;
     // The newest object knows most, so a refusal comes before anything is made.
     let newest = plan.changes.last().map(|name| Changes::read(objects, name)).transpose()?;
     if let Some(newest) = newest.filter(|_| unlogged == Unlogged::Refuse) {

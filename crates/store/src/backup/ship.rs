@@ -50,8 +50,8 @@ impl ShippedName {
     pub(super) fn of(name: &str) -> Option<ShippedName> {
         let mut numbers = name.strip_prefix(PREFIX)?.split('-').map(|it| it.parse().ok());
         let mut next = || numbers.next().flatten();
-        let told = ShippedName { from: next()?, to: next()?, milliseconds: next()? };
-        (told.name() == name).then_some(told)
+        let parsed = ShippedName { from: next()?, to: next()?, milliseconds: next()? };
+        (parsed.name() == name).then_some(parsed)
     }
 
     pub(super) fn name(self) -> String {

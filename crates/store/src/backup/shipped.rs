@@ -185,11 +185,11 @@ pub(super) fn next_batch(input: &mut Reader<'_>) -> Decoded<Option<ShippedBatch>
 
 /// Reads a change. A long value is returned separately, and is empty in the change.
 fn change(input: &mut Reader<'_>) -> Decoded<(Change, Option<ShippedValue>)> {
-    let (sequence, keyspace, told) = (input.varint()?, number_of(input)?, input.u8()?);
+    let (sequence, keyspace, tag) = (input.varint()?, number_of(input)?, input.u8()?);
     let key = input.string()?.to_vec();
-    let (number, value, long) = match told {
-        5 | 6 => (told - LONG, Vec::new(), Some(ShippedValue::decode(sequence, input)?)),
-        _ => (told, input.string()?.to_vec(), None),
+    let (number, value, long) = match tag {
+        5 | 6 => (tag - LONG, Vec::new(), Some(ShippedValue::decode(sequence, input)?)),
+        _ => (tag, input.string()?.to_vec(), None),
     };
     // The limit does not apply to long values, which are never read as a whole.
     let longest = if number == 4 { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
@@ -324,8 +324,8 @@ mod tests {
         batches().iter().take(2).for_each(|batch| part.add(batch));
         let mut bytes = part.encode(&spaces());
         bytes[8] = 2;
-        let told = (Head::Known(spaces()), batches()[..2].to_vec());
-        assert_eq!(decoded(&mended(bytes)), Ok(told));
+        let shipped = (Head::Known(spaces()), batches()[..2].to_vec());
+        assert_eq!(decoded(&mended(bytes)), Ok(shipped));
     }
 
     /// Their checksum is right, however. All that is required is that decoding ends.

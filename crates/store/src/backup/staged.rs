@@ -54,11 +54,11 @@ impl FolderWrapper for StagedFolder {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let told = |name: String| match name == PART_NAME {
+        let shown = |name: String| match name == PART_NAME {
             true => MANIFEST_NAME.to_string(),
             false => name,
         };
-        let mut names: Vec<String> = self.0.list()?.into_iter().map(told).collect();
+        let mut names: Vec<String> = self.0.list()?.into_iter().map(shown).collect();
         names.sort_unstable();
         Ok(names)
     }

@@ -149,10 +149,10 @@ impl<'o> StoredReader<'o> {
 pub(super) fn read(
     objects: &dyn ObjectStore,
     name: &str,
-    told: (u64, u32),
+    expected: (u64, u32),
     mut each: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let mut reader = StoredReader::open(objects, name, told)?;
+    let mut reader = StoredReader::open(objects, name, expected)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match reader.read(&mut piece)? {

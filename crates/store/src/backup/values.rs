@@ -44,8 +44,9 @@ impl ValueName {
             return None;
         };
         let mark = u32::from_str_radix(mark, 16).ok()?;
-        let told = ValueName { sequence: sequence.parse().ok()?, bytes: bytes.parse().ok()?, mark };
-        (told.name() == name).then_some(told)
+        let parsed =
+            ValueName { sequence: sequence.parse().ok()?, bytes: bytes.parse().ok()?, mark };
+        (parsed.name() == name).then_some(parsed)
     }
 
     pub(super) fn name(self) -> String {
@@ -81,7 +82,7 @@ impl ShippedValue {
         Ok(ShippedValue { name: ValueName { sequence, bytes, mark }, checksum })
     }
 
-    fn told(&self) -> (u64, u32) {
+    fn expected(&self) -> (u64, u32) {
         (self.name.bytes, self.checksum)
     }
 
@@ -91,7 +92,7 @@ impl ShippedValue {
     /// `Corrupt`: the bytes differ from those stored. `FileMissing`: the object does not exist.
     /// `Io`.
     pub(super) fn check(&self, objects: &dyn ObjectStore) -> Result<u64> {
-        stored::read(objects, &self.name.name(), self.told(), |_| Ok(()))?;
+        stored::read(objects, &self.name.name(), self.expected(), |_| Ok(()))?;
         Ok(self.name.bytes)
     }
 }
@@ -125,7 +126,7 @@ pub(super) fn fetch(
     steps: &mut Steps<'_, '_>,
 ) -> Result<Fetched> {
     let (bytes, is_off) = (value.name.bytes, to.options.value_threshold == 0);
-    let mut source = StoredReader::open(objects, &value.name.name(), value.told())?;
+    let mut source = StoredReader::open(objects, &value.name.name(), value.expected())?;
     if is_off && bytes > VALUE_BYTES_MAX as u64 {
         let len = usize::try_from(bytes).unwrap_or(usize::MAX);
         return Err(Error::ValueTooLong { len, max: VALUE_BYTES_MAX });

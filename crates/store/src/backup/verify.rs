@@ -40,8 +40,8 @@ pub struct BackupDamage {
 pub(super) fn verify(objects: &dyn ObjectStore, generation: &Generation) -> Result<BackupReport> {
     let (mut report, mut seen) = (BackupReport::default(), BTreeSet::new());
     for file in generation.files.iter().filter(|file| seen.insert(&file.object)) {
-        let told = (file.bytes, file.checksum);
-        let read = stored::read(objects, &file.object, told, |_| Ok(()));
+        let expected = (file.bytes, file.checksum);
+        let read = stored::read(objects, &file.object, expected, |_| Ok(()));
         report.note(objects, &file.object, read.map(|()| file.bytes))?;
     }
     for name in ship::behind(objects, generation)? {

@@ -63,7 +63,7 @@ impl Owner {
 
     /// Writes changes that another store has shipped. That store has checked their merge operands.
     /// They are written as they are, even if their operator is not set here.
-    pub(crate) fn write_told(&self, write: &mut Write) -> Result<Sequence> {
+    pub(crate) fn write_shipped(&self, write: &mut Write) -> Result<Sequence> {
         write.batch.check()?;
         self.engine.life().check()?;
         self.write_checked(write, false)

@@ -15,17 +15,18 @@ use crate::sync::Arc;
 
 /// The result of a lookup.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundEntry {
     pub(crate) sequence: Sequence,
     pub(crate) kind: Kind,
     pub(crate) value: Value,
 }
 
-impl Found {
+impl FoundEntry {
     /// Replaces what was found for a key by a range tombstone that covers the key, if that is
     /// newer.
-    pub(crate) fn or_deleted(found: Option<Found>, deleted: Sequence) -> Option<Found> {
-        let gone = || Found { sequence: deleted, kind: Kind::DeleteRange, value: Value::empty() };
+    pub(crate) fn or_deleted(found: Option<FoundEntry>, deleted: Sequence) -> Option<FoundEntry> {
+        let gone =
+            || FoundEntry { sequence: deleted, kind: Kind::DeleteRange, value: Value::empty() };
         Some(found.filter(|found| found.sequence > deleted).unwrap_or_else(gone))
     }
 }
@@ -120,24 +121,24 @@ impl Memtable {
     /// Returns the newest entry of `key` with a sequence number of at most `at`. If a range
     /// tombstone that covers the key and is visible at `at` is newer, returns that.
     #[inline]
-    pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
+    pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<FoundEntry> {
         let found = self.find(key, at);
         match self.ranges.covering_tombstone(key, at) {
-            Some(deleted) => Found::or_deleted(found, deleted),
+            Some(deleted) => FoundEntry::or_deleted(found, deleted),
             None => found,
         }
     }
 
     /// Prefetches the Bloom bits that a lookup of `key` reads first.
     #[inline]
-    pub(crate) fn ask_for(&self, key: &[u8]) {
-        self.bloom.ask_for(key);
+    pub(crate) fn prefetch(&self, key: &[u8]) {
+        self.bloom.prefetch(key);
     }
 
     /// Prefetches the Bloom bits that an insert of `key` sets.
     #[inline]
-    pub(crate) fn ask_for_insert(&self, key: &[u8]) {
-        self.bloom.ask_for_insert(key);
+    pub(crate) fn prefetch_insert(&self, key: &[u8]) {
+        self.bloom.prefetch_insert(key);
     }
 
     /// False: the memtable has no entry of the key.
@@ -151,12 +152,12 @@ impl Memtable {
     }
 
     #[inline]
-    fn find(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
+    fn find(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<FoundEntry> {
         if !self.bloom.may_contain(key) {
             return None;
         }
         let (sequence, kind, held) = self.list.find(key, at)?;
-        Some(Found { sequence, kind, value: Value::in_memtable(held) })
+        Some(FoundEntry { sequence, kind, value: Value::in_memtable(held) })
     }
 
     /// The memory of entries, range tombstones and the Bloom filter, in bytes.

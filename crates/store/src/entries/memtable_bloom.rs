@@ -134,17 +134,17 @@ impl Bloom {
 
     /// Prefetches the line of the first part for a key.
     #[inline]
-    pub(crate) fn ask_for(&self, key: &[u8]) {
+    pub(crate) fn prefetch(&self, key: &[u8]) {
         if let Some(parts) = self.parts.get() {
-            parts.first.ask_for(hash_key(key, HashUse::Memtable));
+            parts.first.prefetch(hash_key(key, HashUse::Memtable));
         }
     }
 
     /// Prefetches the line that a key will be added to.
     #[inline]
-    pub(crate) fn ask_for_insert(&self, key: &[u8]) {
+    pub(crate) fn prefetch_insert(&self, key: &[u8]) {
         if let Some(parts) = self.parts.get() {
-            self.newest(parts).ask_for(hash_key(key, HashUse::Memtable));
+            self.newest(parts).prefetch(hash_key(key, HashUse::Memtable));
         }
     }
 
@@ -201,7 +201,7 @@ impl Part {
     }
 
     #[inline]
-    fn ask_for(&self, hash: u64) {
+    fn prefetch(&self, hash: u64) {
         prefetch_at(std::ptr::from_ref(self.line(hash)).cast(), 1);
     }
 

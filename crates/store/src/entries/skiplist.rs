@@ -368,7 +368,7 @@ impl SkipList {
             let belong = pages.into_iter().zip(entries);
             for ((belongs, height), splice) in belong.zip(heights).zip(&mut splices) {
                 splice.begin(starts, self, belongs, *height);
-                ask_for(splice.before[height - 1]);
+                prefetch(splice.before[height - 1]);
             }
         }
         let mut searches = SmallVec::<[Search; TOGETHER]>::new();
@@ -379,7 +379,7 @@ impl SkipList {
                 level = self.height.load(Memory::Relaxed) - 1;
             }
             let after = self.link(splice.before[level], level).load(Memory::Relaxed);
-            ask_for(after);
+            prefetch(after);
             searches.push(Search { head: key_head(entry.key), level, after });
         }
         let mut are_under_way = true;
@@ -406,7 +406,7 @@ impl SkipList {
             splice.lower(*level);
         }
         *after = self.link(splice.before[*level], *level).load(Memory::Relaxed);
-        ask_for(*after);
+        prefetch(*after);
         true
     }
 
@@ -508,7 +508,7 @@ impl SkipList {
             loop {
                 after = self.link(before, level).load(Memory::Acquire);
                 // Most steps wait for memory, so the next levels' nodes are loaded meanwhile.
-                self.ask_for_next(before, level);
+                self.prefetch_next(before, level);
                 if after.is_null() || !self.is_before(after, head, key, at) {
                     break;
                 }
@@ -522,7 +522,7 @@ impl SkipList {
     /// Prefetches the nodes that follow `before` one and two levels below, so a search that
     /// descends twice waits once. (A model checker would only explore more loads.)
     #[inline]
-    fn ask_for_next(&self, before: *mut Node, level: usize) {
+    fn prefetch_next(&self, before: *mut Node, level: usize) {
         for below in (1..=level.min(2)).filter(|_| !cfg!(any(loom, shuttle))) {
             let next = self.link(before, level - below).load(Memory::Relaxed);
             prefetch_at(next.cast_const().cast(), 1);
@@ -621,7 +621,7 @@ const fn offset_of_key(height: usize) -> usize {
 
 /// Prefetches a node's head and lowest links. (A model checker gains nothing.)
 #[inline]
-fn ask_for(node: *mut Node) {
+fn prefetch(node: *mut Node) {
     if !cfg!(any(loom, shuttle)) {
         prefetch_at(node.cast_const().cast(), 1);
         let lowest_links = size_of::<Node>() + size_of::<Link>();

@@ -284,16 +284,16 @@ impl BlockSlots {
 
     /// Prefetches a slot.
     #[inline]
-    pub(crate) fn ask_for_slot(&self, number: usize) {
+    pub(crate) fn prefetch_slot(&self, number: usize) {
         prefetch_lines(&self.slots, number, 1);
     }
 
     /// Prefetches the start of a cached block: its header, and the heads of its entries.
     #[inline]
-    pub(crate) fn ask_for_block(&self, number: usize) {
+    pub(crate) fn prefetch_block(&self, number: usize) {
         const LINES: usize = 5;
         if let Some(slot) = self.slots.get(number) {
-            slot.ask_for(LINES);
+            slot.prefetch(LINES);
         }
     }
 

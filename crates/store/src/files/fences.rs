@@ -125,7 +125,7 @@ impl Fences {
 
     /// Prefetches the heads where the search for `key` will end.
     #[inline]
-    pub(crate) fn ask_for(&self, key: &[u8]) {
+    pub(crate) fn prefetch(&self, key: &[u8]) {
         const LINES: usize = SAMPLE_EVERY * HEAD_BYTES / 64;
         if let Some(rest) = key.strip_prefix(&*self.prefix) {
             prefetch_lines(&self.heads, self.sampled(key_head(rest)).start, LINES);

@@ -4,7 +4,7 @@ pub(crate) mod cache;
 pub(crate) mod cached_values;
 pub(crate) mod dictionary;
 pub(crate) mod distinct_keys;
-pub(crate) mod farewell;
+pub(crate) mod drop_notice;
 pub(crate) mod fences;
 pub(crate) mod fragments;
 pub(crate) mod held_values;

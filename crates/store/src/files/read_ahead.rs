@@ -20,7 +20,7 @@ impl Approach {
     pub(crate) const ALL: [Approach; 3] = [Approach::Fences, Approach::Slot, Approach::Block];
 
     /// Prefetches the memory of this step for runs, near a key or, for `None`, near their ends.
-    pub(crate) fn ask<'a>(self, runs: impl Iterator<Item = (&'a Run, Option<&'a [u8]>)>) {
-        runs.for_each(|(run, key)| run.ask_for(key, self));
+    pub(crate) fn prefetch<'a>(self, runs: impl Iterator<Item = (&'a Run, Option<&'a [u8]>)>) {
+        runs.for_each(|(run, key)| run.prefetch(key, self));
     }
 }

@@ -194,7 +194,7 @@ impl Run {
     }
 
     /// Prefetches memory on the way to the entries near a key or, for `None`, near the run's end.
-    pub(crate) fn ask_for(&self, key: Option<&[u8]>, approach: Approach) {
+    pub(crate) fn prefetch(&self, key: Option<&[u8]>, approach: Approach) {
         let number = key.map_or(self.tables.len() - 1, |key| self.firsts.find(key));
         let table = &self.tables[number].table;
         let block = || match key {
@@ -202,11 +202,11 @@ impl Run {
             None => table.block_count().checked_sub(1),
         };
         match (approach, key) {
-            (Approach::Fences, Some(key)) => table.ask_for_fences(key),
+            (Approach::Fences, Some(key)) => table.prefetch_fences(key),
             (Approach::Fences, None) => {}
-            (Approach::Slot, _) => block().into_iter().for_each(|block| table.ask_for_slot(block)),
+            (Approach::Slot, _) => block().into_iter().for_each(|block| table.prefetch_slot(block)),
             (Approach::Block, _) => {
-                block().into_iter().for_each(|block| table.ask_for_block(block))
+                block().into_iter().for_each(|block| table.prefetch_block(block))
             }
         }
     }

@@ -89,7 +89,7 @@ pub struct SortProgress {
 pub type OnSorting<'a> = dyn FnMut(SortProgress) -> ControlFlow<()> + 'a;
 
 /// The listener is called after this many rows.
-const ROWS_TOLD: u64 = 1 << 14;
+const ROWS_PER_REPORT: u64 = 1 << 14;
 /// Bounds on the files that are open at once, whatever the memory. With fewer files, rows are
 /// merged more often.
 const INPUTS_MAX: usize = 100;
@@ -99,9 +99,9 @@ const INPUTS_MIN: usize = 4;
 const MERGED_SHARE: usize = 8;
 
 /// Calls a listener.
-struct Told<'a, 'l>(&'a mut OnSorting<'l>);
+struct ProgressListener<'a, 'l>(&'a mut OnSorting<'l>);
 
-impl Told<'_, '_> {
+impl ProgressListener<'_, '_> {
     fn tell(&mut self, stage: SortStage, done: u64, total: u64) -> Result<()> {
         match (self.0)(SortProgress { stage, done, total }) {
             ControlFlow::Continue(()) => Ok(()),
@@ -120,7 +120,7 @@ pub(crate) struct Sorter<'a, 'l> {
     spills: Vec<Spill>,
     prefix: CommonPrefix,
     taken: u64,
-    told: Told<'a, 'l>,
+    listener: ProgressListener<'a, 'l>,
 }
 
 impl<'a, 'l> Sorter<'a, 'l> {
@@ -143,7 +143,7 @@ impl<'a, 'l> Sorter<'a, 'l> {
             spills: Vec::new(),
             prefix: CommonPrefix::default(),
             taken: 0,
-            told: Told(listener),
+            listener: ProgressListener(listener),
         }
     }
 
@@ -165,8 +165,8 @@ impl<'a, 'l> Sorter<'a, 'l> {
         self.prefix.note(key);
         self.rows.add(key, value);
         self.taken += 1;
-        match self.taken.is_multiple_of(ROWS_TOLD) {
-            true => self.told.tell(SortStage::Reading, self.taken, 0),
+        match self.taken.is_multiple_of(ROWS_PER_REPORT) {
+            true => self.listener.tell(SortStage::Reading, self.taken, 0),
             false => Ok(()),
         }
     }
@@ -181,7 +181,7 @@ impl<'a, 'l> Sorter<'a, 'l> {
             spills.map(|spill| Source::Spill(SpillCursor::new(spill, shape))).collect();
         sources.push(Source::Rows(SortedRows::new(self.rows, self.prefix.len())));
         let merge = Merge::new(sources, self.prefix.len())?;
-        Ok(Sorted { merge, rows, next_told: 0, told: self.told })
+        Ok(Sorted { merge, rows, next_report: 0, listener: self.listener })
     }
 
     /// Writes the rows in memory to a file.
@@ -219,8 +219,8 @@ impl<'a, 'l> Sorter<'a, 'l> {
         while let Some((key, value)) = merge.next()? {
             writer.add(key, value)?;
             rows += 1;
-            if rows.is_multiple_of(ROWS_TOLD) {
-                self.told.tell(SortStage::Merging, merge.passed(), total)?;
+            if rows.is_multiple_of(ROWS_PER_REPORT) {
+                self.listener.tell(SortStage::Merging, merge.passed(), total)?;
             }
         }
         self.spills.insert(least, writer.finish()?);
@@ -254,8 +254,8 @@ pub(crate) struct Sorted<'a, 'l> {
     /// The number of rows taken, without those that were replaced so far.
     rows: u64,
     /// The listener is called next when this many rows are done.
-    next_told: u64,
-    told: Told<'a, 'l>,
+    next_report: u64,
+    listener: ProgressListener<'a, 'l>,
 }
 
 impl Sorted<'_, '_> {
@@ -267,9 +267,9 @@ impl Sorted<'_, '_> {
     /// Returns the next row. `None`: there are no more.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         let passed = self.merge.passed();
-        if passed >= self.next_told {
-            self.next_told = passed + ROWS_TOLD;
-            self.told.tell(SortStage::Writing, passed, self.rows)?;
+        if passed >= self.next_report {
+            self.next_report = passed + ROWS_PER_REPORT;
+            self.listener.tell(SortStage::Writing, passed, self.rows)?;
         }
         self.merge.next()
     }

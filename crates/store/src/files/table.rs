@@ -16,7 +16,7 @@ use crate::entries::cursor::Reads;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::cache::{BlockSlots, CacheShare};
-use crate::files::farewell::{Farewell, LastReader};
+use crate::files::drop_notice::{DropListener, DropNotice};
 use crate::files::names::table_name;
 use crate::files::table::file::{CheckedFile, find};
 use crate::files::table::filter_section::{FilterSection, unregistered};
@@ -51,7 +51,7 @@ pub(crate) struct Table {
     /// The name or the tag of its filter, if the kind is not registered.
     unregistered: Option<String>,
     blocks: BlockSlots,
-    farewell: Farewell,
+    drop_notice: DropNotice,
 }
 
 impl Table {
@@ -101,7 +101,7 @@ impl Table {
             sub_filters,
             unregistered,
             blocks,
-            farewell: Farewell::default(),
+            drop_notice: DropNotice::default(),
         }))
     }
 
@@ -115,9 +115,10 @@ impl Table {
         &self.opened.bytes
     }
 
-    /// Marks that the table leaves the tree. Its last holder notifies `told` when it is dropped.
-    pub(crate) fn leave(&self, told: Arc<dyn LastReader>) {
-        self.farewell.tell(told);
+    /// Marks that the table leaves the tree. Its last holder notifies `listener` when it is
+    /// dropped.
+    pub(crate) fn leave(&self, listener: Arc<dyn DropListener>) {
+        self.drop_notice.register(listener);
     }
 
     pub(crate) fn path(&self) -> &Path {

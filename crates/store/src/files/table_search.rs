@@ -15,7 +15,7 @@
 use crate::entries::block::{Block, Parsed};
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
-use crate::entries::memtable::Found;
+use crate::entries::memtable::FoundEntry;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
@@ -28,7 +28,7 @@ pub(crate) struct TableSearch {
     newer: usize,
     /// 0: the first block was not searched yet.
     behind: usize,
-    best: Option<Found>,
+    best: Option<FoundEntry>,
 }
 
 impl TableSearch {
@@ -56,7 +56,7 @@ impl TableSearch {
         block: Block,
         key: &[u8],
         at: Sequence,
-    ) -> Option<Option<Found>> {
+    ) -> Option<Option<FoundEntry>> {
         if self.behind > 0 {
             return self.saw_half(block, key, at);
         }
@@ -78,7 +78,7 @@ impl TableSearch {
     }
 
     #[cold]
-    fn saw_half(&mut self, block: Block, key: &[u8], at: Sequence) -> Option<Option<Found>> {
+    fn saw_half(&mut self, block: Block, key: &[u8], at: Sequence) -> Option<Option<FoundEntry>> {
         match block.seek(key, at).filter(|sought| sought.is_of_key) {
             None => self.newer = self.number,
             Some(sought) => {
@@ -97,15 +97,20 @@ impl TableSearch {
 }
 
 #[inline]
-fn found(block: Block, entry: &Parsed) -> Found {
+fn found(block: Block, entry: &Parsed) -> FoundEntry {
     let value = Value::in_block(block, entry.value_at..entry.next.value);
-    Found { sequence: entry.sequence, kind: entry.kind, value }
+    FoundEntry { sequence: entry.sequence, kind: entry.kind, value }
 }
 
 impl Table {
     /// Returns the newest entry of `key` with a sequence number of at most `at`. Asks no filter,
     /// and reads a block even for a key outside of the bounds. The run compares those.
-    pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        at: Sequence,
+        reads: &mut Reads,
+    ) -> Result<Option<FoundEntry>> {
         let mut search = TableSearch::default();
         if search.begin(self, key).is_none() {
             return Ok(None);

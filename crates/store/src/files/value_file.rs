@@ -373,11 +373,11 @@ impl ValueFile {
             let place = (self.number, offset);
             let mut head = [0; HEAD_BYTES];
             old.read_at(offset, &mut head).map_err(|error| failed(&self.path, offset, error))?;
-            let told = Head::decode(&head, place).map_err(|it| wrong(offset, it.what))?;
+            let decoded = Head::decode(&head, place).map_err(|it| wrong(offset, it.what))?;
             new.append(&head).map_err(Error::io(&self.path))?;
             let read = |span| read_span(&*old, &self.path, &span).map(Some);
             let copy = |bytes: &[u8]| new.append(bytes).map_err(Error::io(&self.path));
-            offset = walk(place, told, read, copy).map_err(|ended| match ended {
+            offset = walk(place, decoded, read, copy).map_err(|ended| match ended {
                 Ended::Failed(error) => error,
                 Ended::Damaged(wrong) => self.wrong(wrong),
             })?;

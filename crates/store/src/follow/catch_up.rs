@@ -24,7 +24,7 @@ use crate::files::manifest::MANIFEST_NAME;
 use crate::files::manifest_tail::ManifestTail;
 use crate::files::wal::{HEADER_SIZE, WalBatch};
 use crate::follow::memtables;
-use crate::follow::view::{Ground, View};
+use crate::follow::view::{FollowedStore, View};
 use crate::plan::store_layout::{KeyspaceLayout, StoreLayout};
 use crate::sync::{Arc, Switch};
 use crate::tree::open_tree::OpenTree;
@@ -63,7 +63,7 @@ enum Step {
 
 /// The result of a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct CatchUpOutcome {
     /// Whether readers see more than before.
     pub(super) has_moved: bool,
     /// Whether the writer was at work: something is new, even if it does not count yet.
@@ -86,23 +86,27 @@ impl Progress {
     }
 
     /// Moves the view on as far as possible.
-    pub(super) fn catch_up(&mut self, ground: &Ground, current: &Switch<View>) -> Result<Found> {
-        let mut found = Found::default();
-        self.read_manifest(ground, false)?;
-        found.has_news |= self.is_edited;
+    pub(super) fn catch_up(
+        &mut self,
+        store: &FollowedStore,
+        current: &Switch<View>,
+    ) -> Result<CatchUpOutcome> {
+        let mut outcome = CatchUpOutcome::default();
+        self.read_manifest(store, false)?;
+        outcome.has_news |= self.is_edited;
         loop {
             let was_replayed = self.must_replay;
-            match self.step(ground, current, &mut found) {
-                Ok(Step::Done) => return Ok(found),
+            match self.step(store, current, &mut outcome) {
+                Ok(Step::Done) => return Ok(outcome),
                 Ok(Step::Overtaken) => {}
                 // Only a later edit explains a group.
                 Ok(Step::Unexplained) => {
-                    if !self.find_reason(ground)? {
-                        return Ok(found);
+                    if !self.find_reason(store)? {
+                        return Ok(outcome);
                     }
                 }
                 Err(error) if may_be_gone(&error) => {
-                    if !self.find_reason(ground)? {
+                    if !self.find_reason(store)? {
                         if was_replayed {
                             return Err(error);
                         }
@@ -118,13 +122,13 @@ impl Progress {
     /// Reads the manifest for an edit that explains what was seen, and so proves an edit that would
     /// not count yet. That is an edit held back before, or one that this call finds. False: there
     /// is none.
-    fn find_reason(&mut self, ground: &Ground) -> Result<bool> {
-        Ok(self.read_manifest(ground, true)? || self.read_manifest(ground, true)?)
+    fn find_reason(&mut self, store: &FollowedStore) -> Result<bool> {
+        Ok(self.read_manifest(store, true)? || self.read_manifest(store, true)?)
     }
 
     /// Reads new edits. False: there are none.
-    fn read_manifest(&mut self, ground: &Ground, proved: bool) -> Result<bool> {
-        let is_new = self.manifest.follow(&ground.folder, proved)?;
+    fn read_manifest(&mut self, store: &FollowedStore, proved: bool) -> Result<bool> {
+        let is_new = self.manifest.follow(&store.folder, proved)?;
         if is_new {
             self.layout = Arc::new(self.manifest.layout().clone());
             self.is_edited = true;
@@ -133,36 +137,41 @@ impl Progress {
     }
 
     /// Reads what the manifest describes: the new part of the logs, or all live logs.
-    fn step(&mut self, ground: &Ground, current: &Switch<View>, found: &mut Found) -> Result<Step> {
+    fn step(
+        &mut self,
+        store: &FollowedStore,
+        current: &Switch<View>,
+        outcome: &mut CatchUpOutcome,
+    ) -> Result<Step> {
         let goes_back = self.is_edited && goes_back(&current.hold().layout, &self.layout);
         self.must_replay |= self.torn.is_some() || goes_back;
         let stretches = match self.must_replay {
             true => None,
-            false => self.logs.next(&ground.folder, self.layout.logs)?,
+            false => self.logs.next(&store.folder, self.layout.logs)?,
         };
         match stretches {
-            Some(stretches) => self.read_on(ground, current, &stretches, found),
-            None => self.replay(ground, current, found),
+            Some(stretches) => self.read_on(store, current, &stretches, outcome),
+            None => self.replay(store, current, outcome),
         }
     }
 
     /// Reads the new part of the logs into the memtables.
     fn read_on(
         &mut self,
-        ground: &Ground,
+        store: &FollowedStore,
         current: &Switch<View>,
         stretches: &[Stretch],
-        found: &mut Found,
+        outcome: &mut CatchUpOutcome,
     ) -> Result<Step> {
         let (view, layout) = (current.hold(), Arc::clone(&self.layout));
         let mut trees = view.trees.clone();
         if self.is_edited {
-            trees = self.edited(ground, &view, &layout)?;
+            trees = self.edited(store, &view, &layout)?;
         }
         // An error would leave entries in memtables, with no number to say how many.
         self.must_replay = true;
         let mut reading = Reading {
-            ground,
+            store,
             layout: &layout,
             trees: &mut trees,
             applied: self.applied,
@@ -178,12 +187,12 @@ impl Progress {
         // After a replay the newest log is not known yet; its edit has counted as news already.
         let newest = last.map(|(number, read)| (number, read.whole)).or(self.newest_log);
         let before = std::mem::replace(&mut self.newest_log, newest);
-        found.has_news |= before.is_some() && before != newest;
+        outcome.has_news |= before.is_some() && before != newest;
         if self.is_edited || trees.len() != view.trees.len() {
-            self.show(ground, current, View::new(layout, trees, self.applied), found);
+            self.show(store, current, View::new(layout, trees, self.applied), outcome);
         } else if self.applied > view.visible() {
             view.publish(self.applied);
-            found.has_moved = true;
+            outcome.has_moved = true;
         }
         let was_stopped = last.is_some_and(|(_, read)| read.was_stopped);
         Ok(if was_stopped { Step::Unexplained } else { Step::Done })
@@ -192,52 +201,58 @@ impl Progress {
     /// Rebuilds all trees, with the entries of all live logs.
     fn replay(
         &mut self,
-        ground: &Ground,
+        store: &FollowedStore,
         current: &Switch<View>,
-        found: &mut Found,
+        outcome: &mut CatchUpOutcome,
     ) -> Result<Step> {
         let (view, layout) = (current.hold(), Arc::clone(&self.layout));
         let (was_torn, applied) = (self.torn, self.applied);
         (self.must_replay, self.newest_log) = (true, None);
-        let Some(trees) = self.replayed_trees(ground, &view, &layout)? else {
+        let Some(trees) = self.replayed_trees(store, &view, &layout)? else {
             return Ok(Step::Unexplained);
         };
         // A missing value may be in tables by now, and its file removed.
-        if self.torn.is_some() && self.read_manifest(ground, false)? {
+        if self.torn.is_some() && self.read_manifest(store, false)? {
             self.must_replay = true;
             return Ok(Step::Overtaken);
         }
         let is_same = self.torn == was_torn && self.applied == applied && !self.is_edited;
         if was_torn.is_none() || !is_same {
-            self.show(ground, current, View::new(layout, trees, self.applied), found);
+            self.show(store, current, View::new(layout, trees, self.applied), outcome);
         }
         Ok(Step::Done)
     }
 
     /// Makes a view visible to readers.
-    fn show(&mut self, ground: &Ground, current: &Switch<View>, view: View, found: &mut Found) {
+    fn show(
+        &mut self,
+        store: &FollowedStore,
+        current: &Switch<View>,
+        view: View,
+        outcome: &mut CatchUpOutcome,
+    ) {
         current.store(Arc::new(view));
-        (self.is_edited, found.has_moved) = (false, true);
+        (self.is_edited, outcome.has_moved) = (false, true);
         // Forgets the names of value files that nobody holds.
-        let values = &ground.files.values.store;
+        let values = &store.files.values.store;
         values.free().into_iter().for_each(|file| values.forget(file));
     }
 
     /// Returns the trees that a layout describes. Trees that it does not change are reused.
-    fn edited(&self, ground: &Ground, view: &View, layout: &StoreLayout) -> Result<Trees> {
+    fn edited(&self, store: &FollowedStore, view: &View, layout: &StoreLayout) -> Result<Trees> {
         let mut trees = Trees::new();
         for (&id, keyspace) in &layout.keyspaces {
             let before = view.trees.get(&id).zip(view.layout.keyspaces.get(&id));
-            let size = ground.size_of(id, keyspace);
+            let size = store.size_of(id, keyspace);
             let tree = match before {
                 Some((tree, before)) if is_same(before, keyspace) => Arc::clone(tree),
                 Some((tree, before)) => {
                     let flushed = (keyspace.tree.last_sequence, self.applied);
                     let memtables = memtables::kept(&tree.current.hold(), size, flushed);
-                    ground.tree((id, keyspace), memtables, Some((&**tree, before)))?
+                    store.tree((id, keyspace), memtables, Some((&**tree, before)))?
                 }
                 None if keyspace.tree.runs.is_empty() => continue,
-                None => ground.tree_without_memtables((id, keyspace), following(self.applied))?,
+                None => store.tree_without_memtables((id, keyspace), following(self.applied))?,
             };
             trees.insert(id, tree);
         }
@@ -248,13 +263,13 @@ impl Progress {
     /// group.
     fn replayed_trees(
         &mut self,
-        ground: &Ground,
+        store: &FollowedStore,
         view: &View,
         layout: &StoreLayout,
     ) -> Result<Option<Trees>> {
-        let (folder, values) = (&ground.folder, &ground.files.values.store);
+        let (folder, values) = (&store.folder, &store.files.values.store);
         let (names, end) = all_live(folder, layout.logs, in_tables(layout).max(self.applied))?;
-        let size_of = |id: KeyspaceId| ground.size_of(id, &layout.keyspaces[&id]);
+        let size_of = |id: KeyspaceId| store.size_of(id, &layout.keyspaces[&id]);
         let (replayed, torn_at) =
             replay_followed((folder, values), (&names, end), layout, &size_of)?;
         let newest = replayed.last_entry();
@@ -271,7 +286,7 @@ impl Progress {
             );
             return Err(Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what));
         }
-        let trees = trees_with(replayed.trees, ground, view, layout, applied)?;
+        let trees = trees_with(replayed.trees, store, view, layout, applied)?;
         self.logs = LogTail::default();
         for log in &replayed.logs {
             self.logs.note(log.number, log.counts.bytes.max(HEADER_SIZE as u64));
@@ -286,7 +301,7 @@ impl Progress {
 /// newest write in them.
 fn trees_with(
     mut replayed: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
-    ground: &Ground,
+    store: &FollowedStore,
     view: &View,
     layout: &StoreLayout,
     applied: Sequence,
@@ -298,17 +313,17 @@ fn trees_with(
         if memtables.is_empty() && keyspace.tree.runs.is_empty() && before.is_none() {
             continue;
         }
-        let nothing = || nothing(ground.size_of(id, keyspace), following(applied));
+        let nothing = || nothing(store.size_of(id, keyspace), following(applied));
         let memtables = Recovered::of(memtables, keyspace.tree.next_flush, nothing);
         let before = before.map(|(tree, before)| (&**tree, before));
-        trees.insert(id, ground.tree((id, keyspace), memtables, before)?);
+        trees.insert(id, store.tree((id, keyspace), memtables, before)?);
     }
     Ok(trees)
 }
 
 /// Reads groups into memtables.
 struct Reading<'r> {
-    ground: &'r Ground,
+    store: &'r FollowedStore,
     layout: &'r StoreLayout,
     trees: &'r mut Trees,
     /// The newest write that was seen.
@@ -328,7 +343,7 @@ impl Reading<'_> {
         sure: Sequence,
         logs: &mut LogTail,
     ) -> Result<Option<(u64, Read)>> {
-        let (folder, mut last) = (&self.ground.folder, None);
+        let (folder, mut last) = (&self.store.folder, None);
         for stretch in stretches {
             if last.is_some() {
                 // A log ends, and the next one begins.
@@ -346,7 +361,7 @@ impl Reading<'_> {
     }
 
     fn seal(&self, id: KeyspaceId, tree: &OpenTree, log_ends: bool) {
-        let size = self.ground.size_of(id, &self.layout.keyspaces[&id]);
+        let size = self.store.size_of(id, &self.layout.keyspaces[&id]);
         memtables::seal_if_full(tree, size, self.applied, log_ends);
     }
 
@@ -371,7 +386,7 @@ impl Reading<'_> {
                 continue;
             }
             if !self.trees.contains_key(&id) {
-                let made = self.ground.tree_without_memtables((id, keyspace), entry.sequence)?;
+                let made = self.store.tree_without_memtables((id, keyspace), entry.sequence)?;
                 self.trees.insert(id, made);
             }
             let tree = &self.trees[&id];

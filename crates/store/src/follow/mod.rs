@@ -20,8 +20,8 @@ use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::files::manifest_tail::ManifestTail;
 use crate::files::store_folder::store_folder;
-use crate::follow::catch_up::{Found, Progress};
-use crate::follow::view::{Ground, View};
+use crate::follow::catch_up::{CatchUpOutcome, Progress};
+use crate::follow::view::{FollowedStore, View};
 use crate::plan::store_layout::DEFAULT_NAME;
 use crate::read::scan::Scan;
 use crate::read::value_reader::ValueReader;
@@ -54,7 +54,7 @@ struct Looks {
 
 /// The state that all handles of a follower share.
 struct Following {
-    ground: Ground,
+    store: FollowedStore,
     current: Switch<View>,
     progress: Mutex<Progress>,
     looks: Mutex<Looks>,
@@ -67,47 +67,47 @@ struct Following {
 /// Tells the thread to end.
 #[derive(Default)]
 struct End {
-    is_told: Mutex<bool>,
-    told: Condvar,
+    is_set: Mutex<bool>,
+    changed: Condvar,
 }
 
 impl End {
     /// Waits for this long. True: the thread must end.
     fn comes_within(&self, time: Duration) -> bool {
-        let is_told = lock(&self.is_told);
-        *is_told || *wait_for(&self.told, &self.is_told, is_told, time).0
+        let is_set = lock(&self.is_set);
+        *is_set || *wait_for(&self.changed, &self.is_set, is_set, time).0
     }
 
-    fn tell(&self) {
-        *lock(&self.is_told) = true;
-        self.told.notify_all();
+    fn set(&self) {
+        *lock(&self.is_set) = true;
+        self.changed.notify_all();
     }
 }
 
 impl Following {
     fn catch_up(&self) -> Result<bool> {
-        let _call = self.ground.folder.life().enter()?;
+        let _call = self.store.folder.life().enter()?;
         self.look(&mut lock(&self.progress)).map(|found| found.has_moved)
     }
 
-    fn look(&self, progress: &mut Progress) -> Result<Found> {
-        let found = progress.catch_up(&self.ground, &self.current);
-        self.ground.shared.snapshots.publish(self.current.pin().visible());
-        let now = self.ground.shared.env.clock.now();
+    fn look(&self, progress: &mut Progress) -> Result<CatchUpOutcome> {
+        let outcome = progress.catch_up(&self.store, &self.current);
+        self.store.shared.snapshots.publish(self.current.pin().visible());
+        let now = self.store.shared.env.clock.now();
         let mut looks = lock(&self.looks);
-        looks.failure = found.as_ref().err().map(Error::to_string);
-        if let Ok(found) = &found {
+        looks.failure = outcome.as_ref().err().map(Error::to_string);
+        if let Ok(outcome) = &outcome {
             looks.last = now;
-            if found.has_news {
+            if outcome.has_news {
                 looks.with_news = now;
             }
         }
-        found
+        outcome
     }
 
     /// Returns a snapshot of a key space as of now.
     fn snapshot(&self, id: KeyspaceId) -> Result<Snapshot> {
-        self.ground.folder.life().check()?;
+        self.store.folder.life().check()?;
         let view = self.current.pin();
         match view.snapshot(id, view.visible()) {
             Some(snapshot) => Ok(snapshot),
@@ -127,7 +127,7 @@ impl Following {
         let dropped = || Error::KeyspaceDropped { name: format!("number {}", id.0) };
         let keyspace = view.layout.keyspaces.get(&id).ok_or_else(dropped)?;
         let next = Sequence(at.0 + 1);
-        let tree = self.ground.tree_without_memtables((id, keyspace), next)?;
+        let tree = self.store.tree_without_memtables((id, keyspace), next)?;
         let mut trees = view.trees.clone();
         trees.insert(id, tree);
         let with = View::new(Arc::clone(&view.layout), trees, at);
@@ -146,13 +146,13 @@ impl Following {
     }
 
     fn close(&self) -> Result<()> {
-        let life = self.ground.folder.life();
+        let life = self.store.folder.life();
         let Some(closing) = life.begin_close()? else { return Ok(()) };
-        self.end.tell();
+        self.end.set();
         closing.wait_for_calls();
         closing.shut();
         self.current.store(Arc::new(View::nothing()));
-        self.ground.files.files.close_all();
+        self.store.files.files.close_all();
         if let Some(thread) = lock(&self.thread).take()
             && thread.thread().id() != current().id()
         {
@@ -164,7 +164,7 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        if self.ground.folder.life().is_forked() {
+        if self.store.folder.life().is_forked() {
             return;
         }
         let _ = self.close();
@@ -252,11 +252,11 @@ impl Follower {
         let folder = store_folder(&*env.storage, path)?;
         let missing = || Error::Missing { path: path.to_path_buf() };
         let manifest = ManifestTail::read(&folder)?.ok_or_else(missing)?;
-        let ground = Ground::new(folder, manifest.layout(), options, env)?;
-        let now = ground.shared.env.clock.now();
+        let store = FollowedStore::new(folder, manifest.layout(), options, env)?;
+        let now = store.shared.env.clock.now();
         let looks = Looks { last: now, with_news: now, failure: None };
         let following = Arc::new(Following {
-            ground,
+            store,
             current: Switch::new(Arc::new(View::nothing())),
             progress: Mutex::new(Progress::new(manifest)),
             looks: Mutex::new(looks),
@@ -285,7 +285,7 @@ impl Follower {
 
     /// Returns how far the follower is behind.
     pub fn staleness(&self) -> Staleness {
-        let now = self.following.ground.shared.env.clock.now();
+        let now = self.following.store.shared.env.clock.now();
         let sequence = self.following.current.pin().visible().0;
         let looks = lock(&self.following.looks);
         Staleness {
@@ -304,7 +304,7 @@ impl Follower {
     /// Returns all key spaces as of the present moment.
     pub fn moment(&self) -> Result<Moment> {
         let following = Arc::clone(&self.following);
-        following.ground.folder.life().check()?;
+        following.store.folder.life().check()?;
         let view = following.current.hold();
         let at = view.visible();
         Ok(Moment { following, view, at })
@@ -339,10 +339,10 @@ impl Follower {
     /// # Errors
     /// `Cancelled`: the listener stopped it. Others as for [`verify`](Follower::verify).
     pub fn verify_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<VerifyReport> {
-        let _call = self.following.ground.folder.life().enter()?;
+        let _call = self.following.store.folder.life().enter()?;
         let view = self.following.current.hold();
         let trees: Vec<_> = view.trees.values().map(Arc::clone).collect();
-        let of_store = (&self.following.ground.folder, &*view.layout);
+        let of_store = (&self.following.store.folder, &*view.layout);
         verify_followed(&trees, of_store, &mut Steps::new(listener))
     }
 
@@ -367,7 +367,7 @@ impl Follower {
         dir: impl AsRef<Path>,
         listener: &mut OnProgress<'_>,
     ) -> Result<()> {
-        let _call = self.following.ground.folder.life().enter()?;
+        let _call = self.following.store.folder.life().enter()?;
         let (moment, trees) = self.pinned()?;
         let (storage, steps) = (&self.following.storage, &mut Steps::new(listener));
         checkpoint::of_followed(&**storage, moment.followed(&trees), dir.as_ref(), steps)
@@ -388,7 +388,7 @@ impl Follower {
         numbers_later: u64,
         listener: &mut OnProgress<'_>,
     ) -> Result<u64> {
-        let _call = self.following.ground.folder.life().enter()?;
+        let _call = self.following.store.folder.life().enter()?;
         let (moment, trees) = self.pinned()?;
         let (followed, steps) = (moment.followed(&trees), &mut Steps::new(listener));
         checkpoint::fill_of_followed(followed, target, numbers_later, steps)?;
@@ -397,7 +397,7 @@ impl Follower {
 
     /// Returns the path of the store's folder, as it was opened.
     pub fn path(&self) -> PathBuf {
-        self.following.ground.folder.path().to_path_buf()
+        self.following.store.folder.path().to_path_buf()
     }
 
     /// Closes the follower for all its handles: ends its thread and closes all files. Snapshots and
@@ -443,7 +443,7 @@ impl Moment {
         // Nothing had been written to the key space by then.
         let keyspace = &self.view.layout.keyspaces[&id];
         let next = Sequence(self.at.0 + 1);
-        let tree = self.following.ground.tree_without_memtables((id, keyspace), next)?;
+        let tree = self.following.store.tree_without_memtables((id, keyspace), next)?;
         let registered = Registered::alone(self.at);
         Ok(Snapshot { tree, registered })
     }
@@ -507,7 +507,7 @@ impl FollowedKeyspace {
     /// edit of the tree. It does not include the writer's work.
     pub fn stats(&self) -> Result<Stats> {
         let snapshot = self.snapshot()?;
-        let _call = self.following.ground.folder.life().enter()?;
+        let _call = self.following.store.folder.life().enter()?;
         let logs = try_lock(&self.following.progress).map(|progress| progress.logs.sizes());
         Ok(collect_stats::stats_of_followed(
             &snapshot.tree,

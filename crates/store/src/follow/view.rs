@@ -28,7 +28,7 @@ use crate::storage::io_mode::IoStats;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 use crate::tree::live_logs::LiveLogs;
-use crate::tree::obsolete_files::Leaving;
+use crate::tree::obsolete_files::ObsoleteFiles;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::opening::{Recovered, SharedByTrees, TreeOptions, follow_tree, nothing};
 use crate::tree::snapshots::{Registered, Snapshots};
@@ -82,7 +82,7 @@ impl View {
 }
 
 /// The store's folder, and the files, caches and options for its trees. Views share it.
-pub(crate) struct Ground {
+pub(crate) struct FollowedStore {
     pub(crate) folder: OpenFolder,
     pub(crate) files: Arc<TableFiles>,
     pub(crate) shared: SharedByTrees,
@@ -93,14 +93,14 @@ pub(crate) struct Ground {
     resources: StoreResources,
 }
 
-impl Ground {
+impl FollowedStore {
     /// Prepares for a store with this layout, in a folder that is only read.
     pub(crate) fn new(
         folder: OpenFolder,
         layout: &StoreLayout,
         given: &FollowOptions,
         mut env: Environment,
-    ) -> Result<Ground> {
+    ) -> Result<FollowedStore> {
         let shared = env.resources.take();
         let kept = &layout.keyspaces[&KeyspaceId::DEFAULT].record.options;
         let options = given.options.with_kept(kept, folder.path())?;
@@ -116,14 +116,14 @@ impl Ground {
         let snapshots = Snapshots::new(Sequence(0), Arc::clone(folder.life()));
         let shared = SharedByTrees {
             env: Arc::new(env),
-            leaving: Arc::new(Leaving::default()),
+            obsolete_files: Arc::new(ObsoleteFiles::default()),
             logs: Arc::new(LiveLogs::default()),
             snapshots: Arc::new(snapshots),
             manifest: Arc::new(Mutex::new(manifest)),
         };
         let (files, keyspaces) = (Arc::new(files), given.keyspaces.clone());
         let given = given.options.clone();
-        Ok(Ground { folder, files, shared, given, options, keyspaces, resources })
+        Ok(FollowedStore { folder, files, shared, given, options, keyspaces, resources })
     }
 
     /// Returns the size of a key space's memtables.

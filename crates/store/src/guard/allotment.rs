@@ -1,13 +1,13 @@
-//! Divides a memory budget among the parts of a filter, in bits per key: parts that are asked more
-//! get more bits.
+//! Divides a memory budget among the parts of a filter, in bits per key: parts with more empty
+//! queries get more bits.
 //! ```text
-//! needless reads of a part   asked * 2^-bits             its memory   keys * bits
-//! least sum over all parts   bits = level + log2(asked / keys), but at least LEAST_BITS and at
-//!                                   most the bits of the options
+//! needless reads of a part   empty_queries * 2^-bits     its memory   keys * bits
+//! least sum over all parts   bits = level + log2(empty_queries / keys), at least LEAST_BITS,
+//!                                   at most the bits of the options
 //! level                      as high as the memory allows
 //! ```
-//! `asked` counts the queries of a part's range that found nothing. Places, codes and text models
-//! may take a part beyond these bits; this excess is assumed to stay as it is.
+//! `empty_queries` counts the queries of a part's range that found nothing. Places, codes and text
+//! models may take a part beyond these bits; this excess is assumed to stay as it is.
 //!
 //! Invariants: the allotment fits into the memory, unless even the least bits of all parts do not.
 //! Of two parts, the one with more queries per key has at least as many bits.
@@ -31,7 +31,7 @@ const WORTH_BITS_IF_NEEDED: f64 = 0.1;
 /// Bisection steps for the level: more than floating-point numbers can resolve.
 const HALVINGS: usize = 60;
 
-/// The size of a part, and how often it is asked.
+/// The size of a part, and its empty queries.
 #[derive(Clone, Copy, Debug)]
 struct PartUse {
     /// Keys of its base, and entries of its overlay.
@@ -40,7 +40,7 @@ struct PartUse {
     bits: f64,
     bytes: u64,
     /// Queries of its range that found nothing.
-    asked: u64,
+    empty_queries: u64,
 }
 
 impl PartUse {
@@ -64,17 +64,18 @@ pub(crate) struct Allotment {
 }
 
 impl Allotment {
-    /// `asked`: for each part, the queries that found nothing. `limit`: the bytes of all parts.
-    pub(crate) fn of(parts: &Parts, asked: &[u64], limit: u64, bits_per_key: f64) -> Self {
+    /// `empty_queries`: for each part, the queries that found nothing. `limit`: the bytes of all
+    /// parts.
+    pub(crate) fn of(parts: &Parts, empty_queries: &[u64], limit: u64, bits_per_key: f64) -> Self {
         let (mut lowers, mut uses) = (Vec::new(), Vec::new());
-        for ((lower, part), &asked) in parts.each().zip(asked) {
+        for ((lower, part), &empty_queries) in parts.each().zip(empty_queries) {
             let size = part.size();
             lowers.push(lower.to_vec());
             uses.push(PartUse {
                 keys: size.base_entries + size.overlay_entries,
                 bits: part.options().bits_per_key,
                 bytes: size.base_bytes + size.overlay_bytes,
-                asked,
+                empty_queries,
             });
         }
         let bits = allot(&uses, limit, bits_per_key);
@@ -133,9 +134,10 @@ fn allot(parts: &[PartUse], limit: u64, bits_per_key: f64) -> Vec<f64> {
 fn heats(parts: &[PartUse]) -> Vec<f64> {
     let keys = |part: &PartUse| part.keys.max(1) as f64;
     let all_keys: f64 = parts.iter().map(keys).sum();
-    let all_asked = parts.iter().map(|part| part.asked as f64).sum::<f64>();
-    let anywhere = EXPECTED_EACH * parts.len() as f64 + ANYWHERE * all_asked;
-    let heat = |part: &PartUse| (part.asked as f64 / keys(part) + anywhere / all_keys).log2();
+    let all_queries = parts.iter().map(|part| part.empty_queries as f64).sum::<f64>();
+    let anywhere = EXPECTED_EACH * parts.len() as f64 + ANYWHERE * all_queries;
+    let heat =
+        |part: &PartUse| (part.empty_queries as f64 / keys(part) + anywhere / all_keys).log2();
     parts.iter().map(heat).collect()
 }
 
@@ -163,8 +165,8 @@ mod tests {
 
     const BITS: f64 = 12.0;
 
-    fn part(keys: u64, asked: u64) -> PartUse {
-        PartUse { keys, bits: BITS, bytes: (keys as f64 * BITS / 8.0) as u64, asked }
+    fn part(keys: u64, empty_queries: u64) -> PartUse {
+        PartUse { keys, bits: BITS, bytes: (keys as f64 * BITS / 8.0) as u64, empty_queries }
     }
 
     fn bytes_of(parts: &[PartUse], bits: &[f64]) -> f64 {
@@ -207,7 +209,7 @@ mod tests {
         let gained = bits[1] - bits[31];
         assert!((3.0..=4.0).contains(&gained), "sixteen times as often: {gained} bits");
         let needless = |bits: &dyn Fn(usize) -> f64| {
-            let of = |place: usize| parts[place].asked as f64 * 0.5f64.powf(bits(place));
+            let of = |place: usize| parts[place].empty_queries as f64 * 0.5f64.powf(bits(place));
             (0..64).map(of).sum::<f64>()
         };
         let even = even_bits(limit, 640_000, BITS);
@@ -223,10 +225,16 @@ mod tests {
         let half = settled(parts.to_vec(), all / 2);
         assert!(half[0].bits > half[1].bits + 4.0, "{half:?}");
         // A few queries do not change it.
-        let asked = [PartUse { asked: 45_000, ..half[0] }, PartUse { asked: 110, ..half[1] }];
-        assert_eq!(next_change(&asked, &allot(&asked, all / 2, BITS), all / 2), None);
+        let little = [
+            PartUse { empty_queries: 45_000, ..half[0] },
+            PartUse { empty_queries: 110, ..half[1] },
+        ];
+        assert_eq!(next_change(&little, &allot(&little, all / 2, BITS), all / 2), None);
         // It follows when queries move to the other part.
-        let turned = [PartUse { asked: 100, ..half[0] }, PartUse { asked: 50_000, ..half[1] }];
+        let turned = [
+            PartUse { empty_queries: 100, ..half[0] },
+            PartUse { empty_queries: 50_000, ..half[1] },
+        ];
         let turned = settled(turned.to_vec(), all / 2);
         assert!(turned[1].bits > turned[0].bits + 4.0, "{turned:?}");
     }
@@ -236,9 +244,9 @@ mod tests {
     fn many_parts_make_room_for_one() {
         let limit = 10 * 1000 * 6 / 8;
         let even = settled(vec![part(1000, 0); 10], limit);
-        let mut asked = even.clone();
-        asked[7].asked = 8000;
-        let settled = settled(asked, limit);
+        let mut uneven = even.clone();
+        uneven[7].empty_queries = 8000;
+        let settled = settled(uneven, limit);
         assert!(settled[7].bits > even[7].bits + 4.0, "{} bits", settled[7].bits);
         assert!(even.iter().zip(&settled).all(|(even, now)| now.bits > even.bits - 1.0));
         assert!(settled.iter().map(PartUse::planned_bytes).sum::<f64>() <= limit as f64);
@@ -251,8 +259,8 @@ mod tests {
             limit in 1u64..1 << 24,
             bits_per_key in 1.0..20.0,
         ) {
-            let parts: Vec<PartUse> = parts.into_iter().map(|(keys, bits, filling, asked)| {
-                PartUse { keys, bits, bytes: (keys as f64 * bits * filling / 8.0) as u64, asked }
+            let parts: Vec<PartUse> = parts.into_iter().map(|(keys, bits, filling, empty_queries)| {
+                PartUse { keys, bits, bytes: (keys as f64 * bits * filling / 8.0) as u64, empty_queries }
             }).collect();
             let least = least_bits(bits_per_key);
             let bits = allot(&parts, limit, bits_per_key);

@@ -111,13 +111,14 @@ impl Elastic {
     pub(crate) fn count(&self, runs: &[PlacedRun], key: &[u8], looked: &Looked) {
         let Some(mut state) = try_lock(&self.state) else { return };
         let runs = runs[..looked.runs].iter();
-        let asked: Vec<&Arc<Table>> =
+        let searched: Vec<&Arc<Table>> =
             runs.filter_map(|placed| placed.run.find(key)).map(|table| &table.table).collect();
         // Where the key was found, no filter could have avoided the read.
-        let in_vain = &asked[..asked.len() - usize::from(looked.found && !asked.is_empty())];
+        let in_vain =
+            &searched[..searched.len() - usize::from(looked.found && !searched.is_empty())];
         state.counted_gets += 1;
         state.policy.tick();
-        in_vain.iter().for_each(|table| state.policy.asked(table.file()));
+        in_vain.iter().for_each(|table| state.policy.note_empty_query(table.file()));
         if state.is_reading {
             return;
         }
@@ -157,10 +158,10 @@ impl Elastic {
 impl State {
     /// Returns the table where one more sub-filter avoids the most reads for its bytes. Only tables
     /// that were searched in vain and can get one count.
-    fn most_wanting<'t>(&self, asked: &[&'t Arc<Table>]) -> Option<&'t Arc<Table>> {
+    fn most_wanting<'t>(&self, searched: &[&'t Arc<Table>]) -> Option<&'t Arc<Table>> {
         let worth = |table: &Arc<Table>| self.policy.worth(table.file());
         let mut wanting: Vec<&Arc<Table>> =
-            asked.iter().copied().filter(|table| worth(table) > 0.0).collect();
+            searched.iter().copied().filter(|table| worth(table) > 0.0).collect();
         wanting.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
         wanting.into_iter().find(|table| self.policy.adjustment(table.file()).is_some())
     }

@@ -19,7 +19,7 @@ use crate::sync::{Mutex, lock};
 const KEY_BYTES_MAX: usize = 256;
 
 /// The newest empty ranges, up to a limit.
-pub(crate) struct Questions {
+pub(crate) struct EmptyRanges {
     kept_max: usize,
     ring: Mutex<Ring>,
 }
@@ -31,12 +31,12 @@ struct Ring {
     oldest: usize,
 }
 
-impl Questions {
+impl EmptyRanges {
     /// Makes an empty list.
     pub(crate) fn new(options: &Options) -> Self {
         let filter = options.guard.table_filter();
         let kept_max = filter.map_or(0, |kind| kind.questions_kept(&options.filter));
-        Questions { kept_max, ring: Mutex::new(Ring::default()) }
+        EmptyRanges { kept_max, ring: Mutex::new(Ring::default()) }
     }
 
     /// Notes that nothing lies within these bounds. Bounds without an end are left out: no single
@@ -72,28 +72,28 @@ mod tests {
     use crate::plan::guard_kind::GuardKind;
     use trommel_guards::{ArfOptions, kinds};
 
-    fn questions(guard: GuardKind, most: u32) -> Questions {
+    fn ranges_of(guard: GuardKind, most: u32) -> EmptyRanges {
         let options = Options::new().guard(guard).tune(|arf: &mut ArfOptions| arf.questions = most);
-        Questions::new(&options)
+        EmptyRanges::new(&options)
     }
 
-    fn lowers(questions: &Questions) -> Vec<Vec<u8>> {
-        questions.kept().into_iter().map(|(lower, _)| lower).collect()
+    fn lowers(ranges: &EmptyRanges) -> Vec<Vec<u8>> {
+        ranges.kept().into_iter().map(|(lower, _)| lower).collect()
     }
 
     #[test]
     fn the_newest_questions_are_kept() {
-        let questions = questions(GuardKind::Table(kinds::ARF), 3);
+        let ranges = ranges_of(GuardKind::Table(kinds::ARF), 3);
         for lower in [b"a", b"b", b"c", b"d", b"e"] {
-            questions.note_nothing(&KeyBounds { from: lower.to_vec(), to: Some(b"x".to_vec()) });
+            ranges.note_nothing(&KeyBounds { from: lower.to_vec(), to: Some(b"x".to_vec()) });
         }
-        assert_eq!(lowers(&questions), [b"d", b"e", b"c"]);
-        questions.note_nothing(&KeyBounds { from: b"f".to_vec(), to: None });
-        questions.note_nothing(&KeyBounds { from: b"f".to_vec(), to: Some(b"e".to_vec()) });
-        questions.note_nothing(&KeyBounds { from: vec![b'f'; 300], to: Some(b"g".to_vec()) });
-        assert_eq!(lowers(&questions), [b"d", b"e", b"c"]);
-        questions.note_nothing(&KeyBounds { from: b"f".to_vec(), to: Some(b"g\0".to_vec()) });
-        assert_eq!(questions.kept()[2], (b"f".to_vec(), Some(b"g".to_vec())));
+        assert_eq!(lowers(&ranges), [b"d", b"e", b"c"]);
+        ranges.note_nothing(&KeyBounds { from: b"f".to_vec(), to: None });
+        ranges.note_nothing(&KeyBounds { from: b"f".to_vec(), to: Some(b"e".to_vec()) });
+        ranges.note_nothing(&KeyBounds { from: vec![b'f'; 300], to: Some(b"g".to_vec()) });
+        assert_eq!(lowers(&ranges), [b"d", b"e", b"c"]);
+        ranges.note_nothing(&KeyBounds { from: b"f".to_vec(), to: Some(b"g\0".to_vec()) });
+        assert_eq!(ranges.kept()[2], (b"f".to_vec(), Some(b"g".to_vec())));
     }
 
     #[test]
@@ -101,9 +101,9 @@ mod tests {
         let bounds = KeyBounds { from: b"a".to_vec(), to: Some(b"b".to_vec()) };
         let arf = GuardKind::Table(kinds::ARF);
         for guard in GuardKind::all().into_iter().chain([arf]) {
-            let questions = questions(guard, 3);
-            questions.note_nothing(&bounds);
-            assert_eq!(questions.kept().len(), usize::from(guard == arf), "{guard}");
+            let ranges = ranges_of(guard, 3);
+            ranges.note_nothing(&bounds);
+            assert_eq!(ranges.kept().len(), usize::from(guard == arf), "{guard}");
         }
     }
 }

@@ -223,11 +223,11 @@ impl Answer<'_> {
         matches!(self, Answer::Codes(codes) if codes.is_empty())
     }
 
-    /// Returns the number of filter probes that the answer costs for `asked` tables.
-    pub(crate) fn probes(&self, asked: u64) -> u64 {
+    /// Returns the number of filter probes that the answer costs for this many tables.
+    pub(crate) fn probes(&self, tables: u64) -> u64 {
         match self {
             Answer::All => 0,
-            Answer::Point(_) | Answer::Range(_) => asked,
+            Answer::Point(_) | Answer::Range(_) => tables,
             Answer::Codes(_) => 1,
         }
     }

@@ -104,7 +104,7 @@ mod tests {
     use crate::plan::policy::Policy;
 
     /// Lazy leveling, T = 10.
-    fn asked(bits_per_key: f64) -> (f64, Schedule<'static>) {
+    fn lazy_leveling(bits_per_key: f64) -> (f64, Schedule<'static>) {
         static POLICY: LazyLock<Policy> = LazyLock::new(Policy::default);
         (bits_per_key, Schedule { policy: &POLICY, size_ratio: 10 })
     }
@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn bits(runs: &[TreeRun], entries: u64) -> f64 {
-        share(RateLaw::BLOOM, asked(8.0), runs, entries)
+        share(RateLaw::BLOOM, lazy_leveling(8.0), runs, entries)
     }
 
     #[test]
@@ -190,6 +190,6 @@ mod tests {
     #[test]
     fn runs_that_are_too_large_get_nothing() {
         let merged = [vec![input(1000, 10); 9], vec![input(81_000, 1)]].concat();
-        assert_eq!(share(RateLaw::BLOOM, asked(0.6), &merged, 90_000), 0.0);
+        assert_eq!(share(RateLaw::BLOOM, lazy_leveling(0.6), &merged, 90_000), 0.0);
     }
 }

@@ -131,12 +131,12 @@ impl Parts {
         if let [only] = &self.places[..] {
             return only.part.candidates_many(keys, visit);
         }
-        let mut asked = [(&*self.places[0].part, &[][..]); GROUP];
+        let mut queries = [(&*self.places[0].part, &[][..]); GROUP];
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            for (asked, key) in asked.iter_mut().zip(keys) {
-                *asked = (&*self.places[self.place_of(key)].part, *key);
+            for (query, key) in queries.iter_mut().zip(keys) {
+                *query = (&*self.places[self.place_of(key)].part, *key);
             }
-            Part::candidates_of_parts(&asked[..keys.len()], |place, codes| {
+            Part::candidates_of_parts(&queries[..keys.len()], |place, codes| {
                 visit(group * GROUP + place, codes);
             });
         }
@@ -149,10 +149,10 @@ impl Parts {
         mut visit: impl FnMut(usize, &Codes),
     ) {
         // Consecutive ranges that each lie in one part are asked together.
-        let asked: Vec<(Option<&Part>, KeyRange<'_>)> =
+        let queries: Vec<(Option<&Part>, KeyRange<'_>)> =
             ranges.iter().map(|range| (self.only_part_of(range), *range)).collect();
         let mut first = 0;
-        for together in asked.chunk_by(|(one, _), (other, _)| one.is_some() && other.is_some()) {
+        for together in queries.chunk_by(|(one, _), (other, _)| one.is_some() && other.is_some()) {
             let within: Vec<_> =
                 together.iter().filter_map(|(part, range)| Some(((*part)?, *range))).collect();
             Part::candidates_of_ranges(&within, |place, codes| visit(first + place, codes));

@@ -7,7 +7,7 @@
 //! Invariant: the part has every entry of the runs within its range.
 
 use trommel_filters::{
-    Asked, FlushNumber, GrfOptions, KeyList, Part, PartBuilder, Questions, Shape,
+    EmptyQueries, FlushNumber, GrfOptions, KeyList, Part, PartBuilder, QueryMix, Shape,
 };
 
 use crate::entries::key_bounds::KeyBounds;
@@ -26,7 +26,7 @@ use crate::sync::Arc;
 /// at 0 by definition, so all of them contain this code, and no other table's span does. (GRF's
 /// design ends the code at B, the largest end of these spans. Where spans of runs overlap, newer
 /// tables with an old entry would then be candidates for every key of the base.)
-pub(crate) const OLDEST_RUN: FlushNumber = FlushNumber(1);
+pub(crate) const BASE_CODE_END: FlushNumber = FlushNumber(1);
 
 /// Makes the builder of a part that replaces another one.
 pub(crate) fn part_builder(
@@ -72,8 +72,8 @@ fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 
 /// The learned queries that a part is optimized for.
 #[derive(Default)]
 pub(crate) struct MadeFor {
-    pub(crate) asked: Asked,
-    pub(crate) questions: Questions,
+    pub(crate) query_mix: QueryMix,
+    pub(crate) empty_queries: EmptyQueries,
 }
 
 /// Rebuilds the part of one partition from the runs. Codes are widened as `shape` says.
@@ -88,18 +88,18 @@ pub(crate) fn rebuild_part(
         let size = FlushSize::of_tree(layout, newer, options.division().granularity);
         size.overlay_share(oldest.entries(), &options.schedule())
     });
-    let mut builder = part_builder(grf, share).asked(made_for.asked);
+    let mut builder = part_builder(grf, share).query_mix(made_for.query_mix);
     let [base, newer_tables] = base_of(oldest, bounds)?;
     if let Some(run) = base {
         let (sample, keys) = (sample_of_run(&run)?, run.entry_count());
         builder = builder.with_sample(&sample, keys);
-        builder = builder.with_questions(&made_for.questions, &sample, keys);
+        builder = builder.with_empty_queries(&made_for.empty_queries, &sample, keys);
         for_each_key(&run, |key| builder.push(key))?;
     }
     let newer =
         newer.iter().rev().map(|placed| placed.run.clip(bounds)).filter_map(Result::transpose);
     let overlay = newer_tables.map(Ok).into_iter().chain(newer);
-    overlay.into_iter().try_fold(builder.finish(OLDEST_RUN), |part, run| {
+    overlay.into_iter().try_fold(builder.finish(BASE_CODE_END), |part, run| {
         insert_run(&part, &run?, (layout, shape), FlushNumber(0))
     })
 }

@@ -108,7 +108,7 @@ pub(crate) struct LongValue {
 pub struct Changes {
     tree: Arc<OpenTree>,
     /// Everything up to this write was delivered to the caller.
-    told: Sequence,
+    delivered: Sequence,
     /// Everything up to this write was read from the logs.
     read: Sequence,
     /// Where reading continues.
@@ -128,7 +128,7 @@ impl Changes {
         }
         let changes = Changes {
             tree: Arc::clone(main),
-            told: since,
+            delivered: since,
             read: since,
             at: None,
             ready: VecDeque::new(),
@@ -166,19 +166,19 @@ impl Changes {
         let _call = tree.life().enter()?;
         while self.ready.is_empty() && self.read_part()? {}
         let long = match self.ready.front_mut() {
-            Some(next) => next.read_values(&tree, self.told, long_bytes)?,
+            Some(next) => next.read_values(&tree, self.delivered, long_bytes)?,
             None => Vec::new(),
         };
         let next = self.ready.pop_front().map(|next| next.batch);
         let last = next.as_ref().map(|batch| Sequence(batch.sequence()));
-        self.told = last.unwrap_or(self.read).max(self.told);
+        self.delivered = last.unwrap_or(self.read).max(self.delivered);
         Ok(next.map(|batch| BatchWithReaders { batch, long }))
     }
 
     /// Returns the sequence number up to which the feed has delivered all changes that feeds
     /// deliver. A feed that starts after it continues where this one is.
     pub fn sequence(&self) -> u64 {
-        self.told.0
+        self.delivered.0
     }
 
     fn look<T>(
@@ -287,20 +287,21 @@ struct ReadBatch {
 
 impl ReadBatch {
     /// Reads the values apart, and returns readers for those of at least `long_bytes` bytes.
-    /// `told`: the last write that was delivered.
+    /// `delivered`: the last write that was delivered.
     ///
     /// # Errors
     /// `Gone`: the key was overwritten, and the value no longer exists.
     fn read_values(
         &mut self,
         tree: &OpenTree,
-        told: Sequence,
+        delivered: Sequence,
         long_bytes: u64,
     ) -> Result<Vec<LongValue>> {
         let (store, mut long) = (&tree.table_files.values.store, Vec::new());
         for (change, apart) in self.batch.changes.iter_mut().zip(&mut self.apart) {
             let Some(at) = apart.as_ref() else { continue };
-            let gone = |_| Error::Gone { since: told.0, first: change.sequence + 1, file: None };
+            let gone =
+                |_| Error::Gone { since: delivered.0, first: change.sequence + 1, file: None };
             let file = store.held(at.file).map_err(gone)?;
             if at.len >= long_bytes {
                 let reader = ValueReader::of_file((file, store.files()), *at, None)?;
@@ -361,8 +362,8 @@ impl Part {
     /// Takes repeated entries. They were delivered before, unless the failed log could not make
     /// them durable.
     fn repeat(&mut self, group: &WalBatch<'_>) {
-        let told = self.repeated.last().map_or(self.read.0, |(last, _)| last.sequence);
-        let new = group.writes().filter(|(_, entry)| entry.sequence.0 > told);
+        let delivered = self.repeated.last().map_or(self.read.0, |(last, _)| last.sequence);
+        let new = group.writes().filter(|(_, entry)| entry.sequence.0 > delivered);
         self.repeated.extend(new.map(|(keyspace, entry)| change(keyspace, entry)));
     }
 

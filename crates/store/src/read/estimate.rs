@@ -153,7 +153,7 @@ fn may_be_in_runs(
     let is_there =
         !answer.is_nowhere() && tables(version, bounds).any(|table| answer.may_hold(table));
     if !is_there {
-        tree.asked_keys.note_range(bounds);
+        tree.empty_query_sample.note_range(bounds);
     }
     is_there
 }
@@ -186,8 +186,8 @@ mod tests {
         assert_eq!(db.multi_may_contain(["d".."e", "z".."zz"]).expect("asks"), [false, true]);
         let version = db.engine.current.hold();
         let parts = version.guard.parts().expect("a global filter");
-        let questions = db.engine.asked_keys.take(parts, &KeyBounds::all());
-        let asked: Vec<_> = questions.iter().map(|asked| asked.key.to_vec()).collect();
-        assert_eq!(asked, [b"b", b"d"]);
+        let queries = db.engine.empty_query_sample.take(parts, &KeyBounds::all());
+        let keys: Vec<_> = queries.iter().map(|query| query.key.to_vec()).collect();
+        assert_eq!(keys, [b"b", b"d"]);
     }
 }

@@ -11,7 +11,7 @@
 
 use crate::entries::cursor::Reads;
 use crate::entries::entry::{Kind, Sequence};
-use crate::entries::memtable::Found;
+use crate::entries::memtable::FoundEntry;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
@@ -119,7 +119,7 @@ pub(crate) fn get_cached_at(
 }
 
 /// Looks a key up in the runs. Returns None if it needs a block that is not cached.
-fn find_cached(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Option<Option<Found>> {
+fn find_cached(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Option<Option<FoundEntry>> {
     let answer = query.ask_guard();
     if answer.is_nowhere() {
         query.count_nowhere(&answer, costs);
@@ -143,7 +143,7 @@ fn with_found<T>(
     (tree, version): (&OpenTree, &Version),
     key: &[u8],
     at: Sequence,
-    make: impl FnOnce(PointQuery<'_, '_>, Found, &mut QueryStats) -> Result<Option<T>>,
+    make: impl FnOnce(PointQuery<'_, '_>, FoundEntry, &mut QueryStats) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     tree.check_open()?;
     let query = PointQuery { version, key, at };
@@ -161,7 +161,7 @@ fn with_found<T>(
     value
 }
 
-fn get_in_runs(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Result<Option<Found>> {
+fn get_in_runs(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Result<Option<FoundEntry>> {
     let answer = query.ask_guard();
     // Most misses end here, before a lookup is set up.
     if answer.is_nowhere() {

@@ -19,7 +19,7 @@ use trommel_filters::Query;
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
-use crate::entries::memtable::Found;
+use crate::entries::memtable::FoundEntry;
 use crate::error::Result;
 use crate::files::table::Table;
 use crate::files::table_search::TableSearch;
@@ -55,7 +55,7 @@ pub(crate) struct Progress {
     /// Runs that were considered, newest first.
     looked_at: usize,
     /// Of these runs: the tables whose key range has the key, and those of them that may hold it.
-    asked: u64,
+    covering: u64,
     searched: u64,
     /// Guard probes before the lookup was suspended.
     probes: u64,
@@ -74,9 +74,9 @@ pub(crate) enum Step<'v> {
 }
 
 impl<'k> PointQuery<'_, 'k> {
-    /// Looks the key up in the memtables. None: the runs must be asked.
+    /// Looks the key up in the memtables. None: the runs must be searched.
     #[inline]
-    pub(crate) fn in_memory(&self) -> Option<Found> {
+    pub(crate) fn in_memory(&self) -> Option<FoundEntry> {
         let PointQuery { version, key, at } = *self;
         let active = &version.active.memtable;
         let in_active = if active.is_empty() { None } else { active.get(key, at) };
@@ -102,7 +102,7 @@ impl<'k> PointQuery<'_, 'k> {
     pub(crate) fn count(&self, tree: &OpenTree, costs: &QueryStats) {
         let before = tree.counters.queried(QueryKind::Point, costs);
         if costs.reached_runs > 0 && costs.true_positives == 0 {
-            tree.asked_keys.note_point(self.key, before);
+            tree.empty_query_sample.note_point(self.key, before);
         }
         if let Some(elastic) = &tree.elastic
             && costs.reached_runs > 0
@@ -138,8 +138,8 @@ impl<'v, 'k> Lookup<'v, 'k> {
 
     #[inline]
     fn probes(&self) -> u64 {
-        let Progress { asked, probes, .. } = self.progress;
-        self.answer.as_ref().map_or(probes, |answer| answer.probes(asked))
+        let Progress { covering, probes, .. } = self.progress;
+        self.answer.as_ref().map_or(probes, |answer| answer.probes(covering))
     }
 
     /// Finds the next table that may hold the key. None: there is none, so the key was not found.
@@ -158,7 +158,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
                 continue;
             }
             let Some(table) = placed.run.find(self.query.key) else { continue };
-            progress.asked += 1;
+            progress.covering += 1;
             if answer.may_hold(table) {
                 progress.searched += 1;
                 return Some(Step::Fences(&table.table));
@@ -189,7 +189,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
         &mut self,
         table: &'v Arc<Table>,
         block: Block,
-    ) -> ControlFlow<Found, Step<'v>> {
+    ) -> ControlFlow<FoundEntry, Step<'v>> {
         let search = &mut self.progress.search;
         match search.saw(table, block, self.query.key, self.query.at) {
             Some(Some(found)) => ControlFlow::Break(found),
@@ -204,7 +204,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
         &mut self,
         mut step: Step<'v>,
         mut block: impl FnMut(&'v Arc<Table>, usize) -> std::result::Result<Block, E>,
-    ) -> std::result::Result<Option<Found>, E> {
+    ) -> std::result::Result<Option<FoundEntry>, E> {
         loop {
             step = match step {
                 Step::Table => match self.next_table() {
@@ -225,9 +225,9 @@ impl<'v, 'k> Lookup<'v, 'k> {
     #[inline]
     pub(crate) fn end(
         &self,
-        found: Result<Option<Found>>,
+        found: Result<Option<FoundEntry>>,
         costs: &mut QueryStats,
-    ) -> Result<Option<Found>> {
+    ) -> Result<Option<FoundEntry>> {
         let Progress { deleted, looked_at, searched, .. } = self.progress;
         let hit = u64::from(matches!(found, Ok(Some(_))));
         costs.reached_runs += 1;
@@ -236,7 +236,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
         costs.false_positives += searched - hit;
         costs.true_negatives += looked_at as u64 - searched;
         match deleted {
-            Some(deleted) => found.map(|found| Found::or_deleted(found, deleted)),
+            Some(deleted) => found.map(|found| FoundEntry::or_deleted(found, deleted)),
             None => found,
         }
     }

@@ -23,7 +23,7 @@ use trommel_filters::prefetch_lines;
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
-use crate::entries::memtable::Found;
+use crate::entries::memtable::FoundEntry;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
@@ -73,7 +73,7 @@ pub(crate) fn multi_get_at(
         let first = answers.len();
         answers.extend(keys.iter().map(|_| Ok(None)));
         let costs = QueryStats::default();
-        let (answers, before) = (&mut answers[first..], tree.asked_keys.count(keys.len()));
+        let (answers, before) = (&mut answers[first..], tree.empty_query_sample.count(keys.len()));
         let reads = Reads::default();
         let apart = Vec::new();
         Batch { tree, version, at, answers, costs, reads, before, apart }.answer(keys);
@@ -126,7 +126,7 @@ struct Missing<'v> {
 
 /// Values apart whose read-ahead was requested, in the order in which they are needed.
 #[derive(Default)]
-struct ToldValues {
+struct ReadAheadValues {
     /// The size of each value, and its read if a queue does it.
     values: VecDeque<(u64, Option<PendingRead>)>,
     bytes: u64,
@@ -134,7 +134,7 @@ struct ToldValues {
     coming: usize,
 }
 
-impl ToldValues {
+impl ReadAheadValues {
     fn has_room(&self) -> bool {
         self.bytes < AHEAD_BYTES_MAX && self.coming < COMING_MAX
     }
@@ -206,13 +206,13 @@ impl<'v> Batch<'v, '_> {
         for (group, searches) in searches.chunks_mut(GROUP).enumerate() {
             for Search { lookup, step, .. } in &*searches {
                 if let Some(Step::Fences(table)) = step {
-                    table.ask_for_fences(lookup.query.key);
+                    table.prefetch_fences(lookup.query.key);
                 }
             }
             searches.iter_mut().for_each(|search| self.find_block(search));
             for search in &*searches {
                 if let Some(Step::Block(table, number)) = search.step {
-                    table.ask_for_block(number);
+                    table.prefetch_block(number);
                 }
             }
             for (place, search) in (group * GROUP..).zip(searches) {
@@ -236,7 +236,7 @@ impl<'v> Batch<'v, '_> {
             self.go_on(search, ControlFlow::Continue(next));
         }
         if let Some(Step::Block(table, number)) = search.step {
-            table.ask_for_slot(number);
+            table.prefetch_slot(number);
         }
     }
 
@@ -246,7 +246,7 @@ impl<'v> Batch<'v, '_> {
     }
 
     /// Finds the next table if that is the next step. If there is none, the search ends.
-    fn go_on(&mut self, search: &mut Search<'v, '_>, next: ControlFlow<Found, Step<'v>>) {
+    fn go_on(&mut self, search: &mut Search<'v, '_>, next: ControlFlow<FoundEntry, Step<'v>>) {
         let (step, found) = match next {
             ControlFlow::Continue(Step::Table) => (search.lookup.next_table(), None),
             ControlFlow::Continue(step) => (Some(step), None),
@@ -286,14 +286,19 @@ impl<'v> Batch<'v, '_> {
     }
 
     /// Ends a search with what was found in tables.
-    fn end(&mut self, place: usize, lookup: &Lookup<'v, '_>, found: Result<Option<Found>>) {
+    fn end(&mut self, place: usize, lookup: &Lookup<'v, '_>, found: Result<Option<FoundEntry>>) {
         let found = self.count(lookup.query, |costs| lookup.end(found, costs));
         self.settle(place, lookup.query, found);
     }
 
     /// Sets the answer for a key, unless its value is stored apart.
     #[inline]
-    fn settle(&mut self, place: usize, query: PointQuery<'_, '_>, found: Result<Option<Found>>) {
+    fn settle(
+        &mut self,
+        place: usize,
+        query: PointQuery<'_, '_>,
+        found: Result<Option<FoundEntry>>,
+    ) {
         self.answers[place] = match found {
             Ok(Some(found)) if found.kind.is_apart() => return self.put_aside(place, found),
             Ok(Some(found)) => {
@@ -307,7 +312,7 @@ impl<'v> Batch<'v, '_> {
     }
 
     #[cold]
-    fn put_aside(&mut self, place: usize, found: Found) {
+    fn put_aside(&mut self, place: usize, found: FoundEntry) {
         let stored = match found.kind.has_expiry() {
             true => found.value.unless_expired(&*self.tree.env.clock),
             false => Some(found.value),
@@ -328,13 +333,13 @@ impl<'v> Batch<'v, '_> {
         apart.sort_by_cached_key(|(_, stored)| place_of(stored));
         let mut apart = VecDeque::from(apart);
         // Read-ahead was requested for this many values at the front of `apart`.
-        let mut told = ToldValues::default();
+        let mut ahead = ReadAheadValues::default();
         while let Some((place, stored)) = apart.pop_front() {
-            let coming = told.pop();
-            while told.has_room()
-                && let Some((_, next)) = apart.get(told.values.len())
+            let coming = ahead.pop();
+            while ahead.has_room()
+                && let Some((_, next)) = apart.get(ahead.values.len())
             {
-                told.push(tree.will_get_value(next));
+                ahead.push(tree.will_get_value(next));
             }
             let value = tree.cached_value_apart(&stored, coming, &mut self.costs);
             self.answers[place] = value.map(Some);
@@ -351,7 +356,7 @@ impl<'v> Batch<'v, '_> {
             if self.costs.reached_runs > reached_runs && self.costs.true_positives == true_positives
             {
                 let before = self.before + self.costs.queries;
-                self.tree.asked_keys.note_point(query.key, before);
+                self.tree.empty_query_sample.note_point(query.key, before);
             }
             return added;
         }

@@ -12,7 +12,7 @@
 
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Kind, Sequence};
-use crate::entries::memtable::{Found, Memtable};
+use crate::entries::memtable::{FoundEntry, Memtable};
 use crate::entries::merge_operator::merged_for_reader;
 use crate::entries::value::Value;
 use crate::error::Result;
@@ -30,7 +30,7 @@ impl OpenTree {
     pub(crate) fn value_of(
         &self,
         query: PointQuery<'_, '_>,
-        found: Found,
+        found: FoundEntry,
         costs: &mut QueryStats,
     ) -> Result<Option<Value>> {
         match found.kind {
@@ -51,7 +51,7 @@ impl OpenTree {
     fn value_elsewhere(
         &self,
         query: PointQuery<'_, '_>,
-        found: Found,
+        found: FoundEntry,
     ) -> (Result<Option<Value>>, QueryStats) {
         let mut costs = QueryStats::default();
         let value = match found.kind {

@@ -15,7 +15,7 @@ use std::io;
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
-use crate::entries::memtable::Found;
+use crate::entries::memtable::FoundEntry;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Wanted;
@@ -58,7 +58,7 @@ pub(crate) enum Got {
 }
 
 /// What a search has found, and its costs.
-type Searched = (Result<Option<Found>>, QueryStats);
+type Searched = (Result<Option<FoundEntry>>, QueryStats);
 
 impl GetSearch {
     /// Begins a get at a registered sequence number, or as of now if `at` is None.
@@ -170,7 +170,11 @@ fn search<'v>(
 }
 
 /// Ends the lookup and adds up its costs.
-fn with_costs(lookup: &Lookup<'_, '_>, found: Result<Option<Found>>, reads: &Reads) -> Searched {
+fn with_costs(
+    lookup: &Lookup<'_, '_>,
+    found: Result<Option<FoundEntry>>,
+    reads: &Reads,
+) -> Searched {
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = lookup.end(found, &mut costs);
     count_reads(&mut costs, reads);

@@ -180,8 +180,8 @@ impl Scan {
             None => self.try_step(direction),
         };
         if is_first && matches!(result, Ok(false)) {
-            self.tree.table_files.questions.note_nothing(&self.bounds);
-            self.tree.asked_keys.note_range(&self.bounds);
+            self.tree.table_files.empty_ranges.note_nothing(&self.bounds);
+            self.tree.empty_query_sample.note_range(&self.bounds);
         }
         self.ended = !matches!(result, Ok(true));
         result

@@ -32,7 +32,7 @@ use crate::guard::{Answer, Guard};
 use crate::read::lookup::{PointQuery, count_reads};
 use crate::read::scan_cursor::ScanCursor;
 use crate::read::scan_heap::{Age, Source, Sources};
-use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
+use crate::read::scan_lazy::{self, PositionSource, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
@@ -120,7 +120,7 @@ pub(crate) struct Side {
 }
 
 /// The value of a key.
-enum Found {
+enum FoundValue {
     Here(Value),
     /// A reference, and the read of its value if a queue does it.
     Apart(Value, Option<PendingRead>),
@@ -129,7 +129,7 @@ enum Found {
 /// Entries that were found before they are asked for (`values_ahead.rs`).
 #[derive(Default)]
 struct ValuesAhead {
-    found: VecDeque<(Vec<u8>, Result<Found>)>,
+    found: VecDeque<(Vec<u8>, Result<FoundValue>)>,
     /// Bytes of values apart among them.
     bytes: u64,
     /// How many entries may be found ahead now.
@@ -213,7 +213,7 @@ impl Side {
         match &version.guard {
             Guard::Global(parts) => self.ask_global(parts, bounds, &range),
             Guard::Locator(guard) => self.ask_locator(guard, bounds, &range),
-            Guard::Open | Guard::PerTable => self.ask_runs(&Asked::Tables, bounds, &range),
+            Guard::Open | Guard::PerTable => self.ask_runs(&PositionSource::Tables, bounds, &range),
         }
     }
 
@@ -276,7 +276,7 @@ impl Side {
                 let age = Age { memtable: None, greatest: greatest.unwrap_or(Sequence::MAX) };
                 self.add_source(ScanCursor::View(Box::new(cursor)), None, age, bounds)?;
             }
-            None => self.ask_runs(&Asked::Locator { guard, codes }, bounds, range)?,
+            None => self.ask_runs(&PositionSource::Locator { guard, codes }, bounds, range)?,
         }
         self.probes = u64::from(self.runs_reached);
         Ok(())
@@ -285,20 +285,20 @@ impl Side {
     /// Positions the runs of which it is unknown where they continue; the others wait.
     fn ask_runs(
         &mut self,
-        asked: &Asked<'_>,
+        source: &PositionSource<'_>,
         bounds: &KeyBounds,
         range: &KeyRange<'_>,
     ) -> Result<()> {
         let version = Arc::clone(&self.version);
         let Sorted { unknown, waiting, probes } =
-            scan_lazy::sort(asked, &version.runs, self.direction, bounds, range);
+            scan_lazy::sort(source, &version.runs, self.direction, bounds, range);
         self.probes = probes;
         if !waiting.is_empty() {
             self.guard = Lazy::Runs(waiting);
         }
         let key = self.direction.near(bounds);
         for approach in Approach::ALL.iter().filter(|_| unknown.len() > 1) {
-            approach.ask(unknown.iter().map(|place| (&*version.runs[*place].run, key)));
+            approach.prefetch(unknown.iter().map(|place| (&*version.runs[*place].run, key)));
         }
         unknown.into_iter().try_for_each(|place| self.add_run(&version.runs[place].run, bounds))
     }
@@ -449,9 +449,13 @@ impl Side {
         let (runs, near) = (&self.version.runs, self.direction.near(bounds));
         match &self.guard {
             Lazy::Runs(waiting) => {
-                approach.ask(waiting.iter().map(|(bound, place)| (&*runs[place].run, Some(bound))));
+                approach.prefetch(
+                    waiting.iter().map(|(bound, place)| (&*runs[place].run, Some(bound))),
+                );
             }
-            _ => approach.ask(self.waiting.iter().map(|(place, _)| (&*runs[*place].run, near))),
+            _ => {
+                approach.prefetch(self.waiting.iter().map(|(place, _)| (&*runs[*place].run, near)))
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use crate::read::scan_direction::Direction;
 
 /// Where a run continues.
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+enum Continuation {
     /// It has no key within the bounds.
     Nowhere,
     /// Unknown: the run must be positioned.
@@ -46,7 +46,7 @@ pub(crate) struct Sorted {
 }
 
 /// What knows where runs continue.
-pub(crate) enum Asked<'a> {
+pub(crate) enum PositionSource<'a> {
     /// The filters of their tables.
     Tables,
     /// One filter that knows each key's run. Its answer for the range is `codes`.
@@ -56,19 +56,19 @@ pub(crate) enum Asked<'a> {
 /// Separates the runs that can wait from those that must be positioned. `range`: the bounds in the
 /// form that filters take.
 pub(crate) fn sort(
-    asked: &Asked<'_>,
+    source: &PositionSource<'_>,
     runs: &[PlacedRun],
     direction: Direction,
     bounds: &KeyBounds,
     range: &KeyRange<'_>,
 ) -> Sorted {
-    let mut question = Question { asked, direction, bounds, range, probes: 0 };
+    let mut question = Question { source, direction, bounds, range, probes: 0 };
     let (mut unknown, mut waiting) = (Vec::new(), Vec::new());
     for (place, placed) in runs.iter().enumerate() {
         match question.next_of(placed) {
-            Next::Nowhere => {}
-            Next::Unknown => unknown.push(place),
-            Next::At(bound) => waiting.push((bound, place)),
+            Continuation::Nowhere => {}
+            Continuation::Unknown => unknown.push(place),
+            Continuation::At(bound) => waiting.push((bound, place)),
         }
     }
     waiting.sort_unstable();
@@ -106,7 +106,7 @@ impl WaitingRuns {
 
 /// The query that is put to every run.
 struct Question<'a> {
-    asked: &'a Asked<'a>,
+    source: &'a PositionSource<'a>,
     direction: Direction,
     bounds: &'a KeyBounds,
     range: &'a KeyRange<'a>,
@@ -114,36 +114,40 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    fn next_of(&mut self, placed: &PlacedRun) -> Next {
-        if let Asked::Locator { codes, .. } = self.asked
+    fn next_of(&mut self, placed: &PlacedRun) -> Continuation {
+        if let PositionSource::Locator { codes, .. } = self.source
             && !codes.may_meet(placed.span())
         {
-            return Next::Nowhere;
+            return Continuation::Nowhere;
         }
         self.next_in(placed.id, &placed.run)
     }
 
-    fn next_in(&mut self, id: u64, run: &Run) -> Next {
+    fn next_in(&mut self, id: u64, run: &Run) -> Continuation {
         let tables = run.within(self.bounds);
         let nearest = match self.direction {
             Direction::Forward => tables.first(),
             Direction::Backward => tables.last(),
         };
-        let Some(table) = nearest else { return Next::Nowhere };
+        let Some(table) = nearest else { return Continuation::Nowhere };
         let begins_within = table.first_key() >= self.bounds.from.as_slice();
         let ends_within = self.bounds.ends_after(table.last_key());
-        match (self.direction, self.asked) {
-            (Direction::Forward, _) if begins_within => Next::At(table.first_key().to_vec()),
-            (Direction::Backward, _) if ends_within => Next::At(successor(table.last_key())),
+        match (self.direction, self.source) {
+            (Direction::Forward, _) if begins_within => {
+                Continuation::At(table.first_key().to_vec())
+            }
+            (Direction::Backward, _) if ends_within => {
+                Continuation::At(successor(table.last_key()))
+            }
             // The near end of the range lies between the table's first and last key. Unless the far
             // end does too, one of its keys is in the range.
-            (_, Asked::Tables) => self.ask_table(table, begins_within || ends_within),
-            (_, Asked::Locator { guard, .. }) => self.ask_guard(guard, id),
+            (_, PositionSource::Tables) => self.ask_table(table, begins_within || ends_within),
+            (_, PositionSource::Locator { guard, .. }) => self.ask_guard(guard, id),
         }
     }
 
     /// Asks the filter over all runs.
-    fn ask_guard(&self, guard: &LocatorGuard, run: u64) -> Next {
+    fn ask_guard(&self, guard: &LocatorGuard, run: u64) -> Continuation {
         let KeyBounds { from: lower, to: end } = self.bounds;
         let bound = match (self.direction, end) {
             (Direction::Forward, _) => {
@@ -152,49 +156,51 @@ impl Question<'_> {
             (Direction::Backward, Some(end)) => {
                 guard.upper_bound(run, end).map(|bound| (bound < *end, bound))
             }
-            (Direction::Backward, None) => return Next::Unknown,
+            (Direction::Backward, None) => return Continuation::Unknown,
         };
         match bound {
-            None => Next::Nowhere,
+            None => Continuation::Nowhere,
             Some((true, bound)) => at(self.direction, bound, self.bounds),
-            Some((false, _)) => Next::Unknown,
+            Some((false, _)) => Continuation::Unknown,
         }
     }
 
     /// Asks the filter of the table in which the scan begins. No other table of the run has an
     /// earlier key for the scan.
-    fn ask_table(&mut self, table: &RunTable, surely: bool) -> Next {
+    fn ask_table(&mut self, table: &RunTable, surely: bool) -> Continuation {
         let is_one_key = self.range.upper() == Some(self.range.lower());
         let knows = |filter: &&TableFilter| is_one_key || filter.kind().knows_ranges();
-        let Some(filter) = table.table.filter().filter(knows) else { return Next::Unknown };
+        let Some(filter) = table.table.filter().filter(knows) else { return Continuation::Unknown };
         self.probes += 1;
         if !surely && !filter.may_overlap(self.range) {
-            return Next::Nowhere;
+            return Continuation::Nowhere;
         }
         if table.is_trimmed() {
             // The file's next key may no longer belong to the tree. It may lie behind keys of the
             // run's other tables.
-            return Next::Unknown;
+            return Continuation::Unknown;
         }
         match (self.direction, self.range.upper()) {
             (Direction::Forward, _) => forward(filter.lower_bound(self.range.lower()), self.bounds),
             (Direction::Backward, Some(upper)) => backward(filter.upper_bound(upper), self.bounds),
-            (Direction::Backward, None) => Next::Unknown,
+            (Direction::Backward, None) => Continuation::Unknown,
         }
     }
 }
 
 /// Interprets a filter's answer within the bounds. "No key at all" tells nothing, since the table
 /// has keys there.
-fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Next {
+fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Continuation {
     match answer {
         Some(LowerBound::From { key, unsure: false }) => at(Direction::Forward, key, bounds),
-        None | Some(LowerBound::End | LowerBound::From { unsure: true, .. }) => Next::Unknown,
+        None | Some(LowerBound::End | LowerBound::From { unsure: true, .. }) => {
+            Continuation::Unknown
+        }
     }
 }
 
 /// As `forward`, from the other end.
-fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
+fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Continuation {
     match answer {
         // The filter was asked with the end included, but a key at the end does not belong to the
         // scan.
@@ -202,13 +208,19 @@ fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
             Some(most) if *most < end => at(Direction::Backward, most.clone(), bounds),
             _ => at(Direction::Backward, end, bounds),
         },
-        None | Some(UpperBound::Start | UpperBound::Before { unsure: true, .. }) => Next::Unknown,
+        None | Some(UpperBound::Start | UpperBound::Before { unsure: true, .. }) => {
+            Continuation::Unknown
+        }
     }
 }
 
 /// Returns the bound of a run, if it lies within the bounds of the scan.
-fn at(direction: Direction, bound: Vec<u8>, bounds: &KeyBounds) -> Next {
-    if direction.ends_before(&bound, bounds) { Next::Nowhere } else { Next::At(bound) }
+fn at(direction: Direction, bound: Vec<u8>, bounds: &KeyBounds) -> Continuation {
+    if direction.ends_before(&bound, bounds) {
+        Continuation::Nowhere
+    } else {
+        Continuation::At(bound)
+    }
 }
 
 #[cfg(test)]
@@ -249,15 +261,15 @@ mod tests {
         KeyBounds { from: lower.into(), to: end.map(|end| end.into()) }
     }
 
-    fn next(run: &Run, direction: Direction, bounds: &KeyBounds) -> Next {
+    fn next(run: &Run, direction: Direction, bounds: &KeyBounds) -> Continuation {
         let range = bounds.closed().expect("not empty");
-        let asked = &Asked::Tables;
-        let mut question = Question { asked, direction, bounds, range: &range, probes: 0 };
+        let source = &PositionSource::Tables;
+        let mut question = Question { source, direction, bounds, range: &range, probes: 0 };
         question.next_in(0, run)
     }
 
-    fn at(key: &str) -> Next {
-        Next::At(key.into())
+    fn at(key: &str) -> Continuation {
+        Continuation::At(key.into())
     }
 
     #[test]
@@ -268,18 +280,18 @@ mod tests {
         assert_eq!(forward("", None), at("b"));
         assert_eq!(forward("b", None), at("b"));
         assert_eq!(forward("e", None), at("f"));
-        assert_eq!(forward("i", None), Next::Nowhere);
-        assert_eq!(forward("c", None), Next::Unknown);
-        assert_eq!(forward("", Some("b")), Next::Nowhere);
-        assert_eq!(forward("d\0", Some("f")), Next::Nowhere);
+        assert_eq!(forward("i", None), Continuation::Nowhere);
+        assert_eq!(forward("c", None), Continuation::Unknown);
+        assert_eq!(forward("", Some("b")), Continuation::Nowhere);
+        assert_eq!(forward("d\0", Some("f")), Continuation::Nowhere);
         let backward = |from, to| next(&run, Direction::Backward, &bounds(from, to));
         assert_eq!(backward("", None), at("h\0"));
         assert_eq!(backward("", Some("h\0")), at("h\0"));
         assert_eq!(backward("", Some("f")), at("d\0"));
-        assert_eq!(backward("", Some("b")), Next::Nowhere);
-        assert_eq!(backward("", Some("g")), Next::Unknown);
-        assert_eq!(backward("h\0", None), Next::Nowhere);
-        assert_eq!(backward("d\0", Some("f")), Next::Nowhere);
+        assert_eq!(backward("", Some("b")), Continuation::Nowhere);
+        assert_eq!(backward("", Some("g")), Continuation::Unknown);
+        assert_eq!(backward("h\0", None), Continuation::Nowhere);
+        assert_eq!(backward("d\0", Some("f")), Continuation::Nowhere);
     }
 
     // The filter's next key, x, was merged elsewhere; the run continues with n. A scan from c once
@@ -294,10 +306,10 @@ mod tests {
         let other = run(&table_files, &[&["n"]]);
         let both = [trimmed.tables(), other.tables()].concat();
         let both = Run::new(both).expect("in order");
-        assert_eq!(next(&both, Direction::Forward, &bounds("c", None)), Next::Unknown);
+        assert_eq!(next(&both, Direction::Forward, &bounds("c", None)), Continuation::Unknown);
         assert_eq!(next(&both, Direction::Forward, &bounds("m", None)), at("n"));
-        assert_eq!(next(&both, Direction::Backward, &bounds("", Some("d"))), Next::Unknown);
-        assert_eq!(next(&both, Direction::Forward, &bounds("c", Some("d"))), Next::Nowhere);
+        assert_eq!(next(&both, Direction::Backward, &bounds("", Some("d"))), Continuation::Unknown);
+        assert_eq!(next(&both, Direction::Forward, &bounds("c", Some("d"))), Continuation::Nowhere);
     }
 
     #[test]
@@ -305,20 +317,20 @@ mod tests {
         let from = |key: &str, unsure| Some(LowerBound::From { key: key.into(), unsure });
         let open = bounds("c", None);
         assert_eq!(forward(from("e", false), &open), at("e"));
-        assert_eq!(forward(from("c", true), &open), Next::Unknown);
-        assert_eq!(forward(None, &open), Next::Unknown);
-        assert_eq!(forward(Some(LowerBound::End), &open), Next::Unknown);
-        assert_eq!(forward(from("e", false), &bounds("c", Some("e"))), Next::Nowhere);
+        assert_eq!(forward(from("c", true), &open), Continuation::Unknown);
+        assert_eq!(forward(None, &open), Continuation::Unknown);
+        assert_eq!(forward(Some(LowerBound::End), &open), Continuation::Unknown);
+        assert_eq!(forward(from("e", false), &bounds("c", Some("e"))), Continuation::Nowhere);
         assert_eq!(forward(from("e", false), &bounds("c", Some("e\0"))), at("e"));
         let before = |end: &str, unsure| Some(UpperBound::Before { end: end.into(), unsure });
         assert_eq!(backward(before("e", false), &open), at("e"));
         assert_eq!(backward(before("c\0", false), &open), at("c\0"));
-        assert_eq!(backward(before("c", false), &open), Next::Nowhere);
-        assert_eq!(backward(before("e", true), &open), Next::Unknown);
+        assert_eq!(backward(before("c", false), &open), Continuation::Nowhere);
+        assert_eq!(backward(before("e", true), &open), Continuation::Unknown);
         assert_eq!(backward(before("e\0", false), &bounds("c", Some("e"))), at("e"));
         assert_eq!(backward(before("d", false), &bounds("c", Some("e"))), at("d"));
-        assert_eq!(backward(Some(UpperBound::Start), &open), Next::Unknown);
-        assert_eq!(backward(None, &open), Next::Unknown);
+        assert_eq!(backward(Some(UpperBound::Start), &open), Continuation::Unknown);
+        assert_eq!(backward(None, &open), Continuation::Unknown);
     }
 
     #[test]

@@ -120,7 +120,7 @@ impl ApartReader {
         let coming = self.coming.take();
         // A caller that reads a second piece in order will likely read the next one.
         if is_next && first > 0 && chunks.end < all {
-            self.coming = self.ask_for(self.piece_from(chunks.end));
+            self.coming = self.request(self.piece_from(chunks.end));
         }
         let (read, checksum) = self.chunks(&chunks, coming)?;
         if is_next {
@@ -140,7 +140,7 @@ impl ApartReader {
         first..(first + PIECE).min(chunk_count(self.value.len))
     }
 
-    fn ask_for(&self, chunks: Range<u64>) -> Option<ComingChunks> {
+    fn request(&self, chunks: Range<u64>) -> Option<ComingChunks> {
         let value = (&self.value, &self.ends);
         let coming = self.file.will_read_chunks(&self.files, value, &chunks)?;
         Some((chunks, coming))

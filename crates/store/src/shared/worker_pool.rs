@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::files::farewell::LastReader;
+use crate::files::drop_notice::DropListener;
 use crate::storage::life::Life;
 use crate::sync::{
     Arc, Builder, Condvar, JoinHandle, Mutex, MutexGuard, ThreadId, current, lock, now, wait,
@@ -84,7 +84,7 @@ impl PoolSize {
 /// A store that the threads work for.
 pub(crate) trait Client: Send + Sync {
     /// Does one piece of work, if there is any.
-    fn work(&self, kind: WorkKind) -> Next;
+    fn work(&self, kind: WorkKind) -> Reschedule;
 
     /// Notes that work has panicked. It pauses until `begin_anew`.
     fn note_panic(&self, kind: WorkKind);
@@ -95,19 +95,19 @@ pub(crate) trait Client: Send + Sync {
 
 /// When to look at a task again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Reschedule {
     Now,
     /// After this time, or when it is called.
     After(Duration),
     WhenCalled,
 }
 
-impl Next {
+impl Reschedule {
     /// Returns the sooner of this and `time` from now.
-    pub(crate) fn at_latest(self, time: Option<Duration>) -> Next {
+    pub(crate) fn at_latest(self, time: Option<Duration>) -> Reschedule {
         match (self, time) {
-            (Next::After(own), Some(time)) => Next::After(own.min(time)),
-            (Next::WhenCalled, Some(time)) => Next::After(time),
+            (Reschedule::After(own), Some(time)) => Reschedule::After(own.min(time)),
+            (Reschedule::WhenCalled, Some(time)) => Reschedule::After(time),
             (next, _) => next,
         }
     }
@@ -232,16 +232,16 @@ impl Task {
     }
 
     /// Notes that the thread is done with the task. `next` None: it has panicked.
-    fn end(&mut self, calls: u64, next: Option<Next>, now: Instant) {
+    fn end(&mut self, calls: u64, next: Option<Reschedule>, now: Instant) {
         let own = self.threads.iter().position(|thread| *thread == current().id());
         own.map(|place| self.threads.swap_remove(place));
         self.seen = match next {
-            Some(Next::After(_) | Next::WhenCalled) => calls,
-            Some(Next::Now) | None => NONE,
+            Some(Reschedule::After(_) | Reschedule::WhenCalled) => calls,
+            Some(Reschedule::Now) | None => NONE,
         };
         let time = match next {
-            Some(Next::After(time)) => time,
-            Some(Next::Now | Next::WhenCalled) => return,
+            Some(Reschedule::After(time)) => time,
+            Some(Reschedule::Now | Reschedule::WhenCalled) => return,
             None => {
                 self.due = None;
                 let first = || Panics { is_paused: true, pause: Duration::ZERO, begun: now };
@@ -331,7 +331,7 @@ impl Tasks {
         }
     }
 
-    fn end(&self, id: u64, kind: WorkKind, calls: u64, next: Option<Next>) {
+    fn end(&self, id: u64, kind: WorkKind, calls: u64, next: Option<Reschedule>) {
         let mut state = self.state();
         if let Some(joined) = state.clients.get_mut(&id) {
             let task = &mut joined.tasks[kind as usize];
@@ -473,9 +473,9 @@ impl Workers {
     }
 }
 
-impl LastReader for Workers {
+impl DropListener for Workers {
     /// The table's file can be removed now.
-    fn is_gone(&self) {
+    fn was_dropped(&self) {
         self.call(&[WorkKind::Keep]);
     }
 }

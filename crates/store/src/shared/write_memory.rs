@@ -41,7 +41,7 @@ pub(crate) struct StoreMemory {
     active: AtomicUsize,
     sealed: AtomicUsize,
     /// Whether its active memtable must be sealed.
-    is_asked: AtomicBool,
+    seal_is_requested: AtomicBool,
     /// Whether its flushes fail, or nobody runs them. Then other stores are not slowed down for it.
     is_stuck: AtomicBool,
     /// The bytes that are counted as stuck.
@@ -68,7 +68,7 @@ impl WriteMemory {
             workers,
             active,
             sealed,
-            is_asked: AtomicBool::new(false),
+            seal_is_requested: AtomicBool::new(false),
             is_stuck: AtomicBool::new(is_stepped),
             stuck,
         })
@@ -88,10 +88,10 @@ impl WriteMemory {
 
     /// Requests sealing of the largest active memtables until the others hold at most half of the
     /// budget.
-    fn ask_for_largest(&self) {
+    fn request_seals(&self) {
         let writing = lock(&self.writing);
         // Writers continue meanwhile, so each store is looked at once.
-        let left = writing.values().inspect(|_| step()).filter(|store| !store.asked());
+        let left = writing.values().inspect(|_| step()).filter(|store| !store.seal_is_requested());
         let mut left: Vec<(usize, &StoreMemory)> =
             left.map(|store| (store.active(), &**store)).collect();
         let mut bytes: usize = left.iter().map(|(active, _)| active).sum();
@@ -100,7 +100,7 @@ impl WriteMemory {
             && let Some((active, largest)) = left.pop()
         {
             bytes -= active;
-            largest.is_asked.store(true, Ordering::Relaxed);
+            largest.seal_is_requested.store(true, Ordering::Relaxed);
             largest.workers.call(&[WorkKind::Flush]);
         }
     }
@@ -112,8 +112,8 @@ impl StoreMemory {
     }
 
     /// Whether the active memtable must be sealed although it is not full.
-    pub(crate) fn asked(&self) -> bool {
-        self.is_asked.load(Ordering::Relaxed)
+    pub(crate) fn seal_is_requested(&self) -> bool {
+        self.seal_is_requested.load(Ordering::Relaxed)
     }
 
     /// Sets whether flushes fail.
@@ -152,7 +152,7 @@ impl StoreMemory {
         let grown = bytes - before;
         let all = self.all.active.fetch_add(grown, Ordering::Relaxed);
         if self.all.steps_over_half(all + grown) > self.all.steps_over_half(all) {
-            self.all.ask_for_largest();
+            self.all.request_seals();
         }
     }
 
@@ -173,7 +173,7 @@ impl StoreMemory {
     /// Requires: the caller is the store's writer.
     pub(crate) fn note_sealed(self: &Arc<Self>, bytes: usize) {
         self.add_sealed(bytes);
-        self.is_asked.store(false, Ordering::Relaxed);
+        self.seal_is_requested.store(false, Ordering::Relaxed);
         self.note_active(0);
     }
 
@@ -226,47 +226,47 @@ mod tests {
         (memory, stores)
     }
 
-    fn asked(stores: &[Arc<StoreMemory>]) -> Vec<bool> {
-        stores.iter().map(|store| store.asked()).collect()
+    fn requested(stores: &[Arc<StoreMemory>]) -> Vec<bool> {
+        stores.iter().map(|store| store.seal_is_requested()).collect()
     }
 
     #[test]
-    fn the_largest_memtable_is_asked_for() {
+    fn the_largest_memtable_is_to_be_sealed() {
         let (memory, stores) = stores(1_000, 3);
         stores[0].note_active(100);
         stores[1].note_active(300);
         stores[2].note_active(100);
-        assert_eq!(asked(&stores), [false; 3], "half of it may be active");
+        assert_eq!(requested(&stores), [false; 3], "half of it may be active");
         stores[0].note_active(101);
-        assert_eq!(asked(&stores), [false, true, false], "not the one that writes");
+        assert_eq!(requested(&stores), [false, true, false], "not the one that writes");
         stores[0].note_active(290);
-        assert_eq!(asked(&stores), [false, true, false], "what was asked for counts as gone");
+        assert_eq!(requested(&stores), [false, true, false], "what was requested counts as gone");
         stores[1].note_sealed(300);
-        assert_eq!((asked(&stores), memory.used_bytes()), (vec![false; 3], 690));
+        assert_eq!((requested(&stores), memory.used_bytes()), (vec![false; 3], 690));
         assert_eq!(stores[2].fullness(), 0.69);
         stores[1].note_flushed(300);
         assert_eq!(memory.used_bytes(), 390);
     }
 
     #[test]
-    fn several_are_asked_for_if_one_is_not_enough() {
+    fn several_are_to_be_sealed_if_one_is_not_enough() {
         let (_, stores) = stores(1_000, 4);
         stores[..3].iter().for_each(|store| store.note_active(160));
         stores[3].note_active(1_000);
-        assert_eq!(asked(&stores), [false, false, false, true]);
+        assert_eq!(requested(&stores), [false, false, false, true]);
         stores[0].note_active(400);
-        assert_eq!(asked(&stores), [true, false, false, true]);
+        assert_eq!(requested(&stores), [true, false, false, true]);
     }
 
     #[test] // With a thousand stores that could not flush, each put once took 10 us more.
-    fn a_store_that_cannot_flush_is_asked_once_a_step() {
+    fn a_store_that_cannot_flush_is_called_once_a_step() {
         let (memory, stores) = stores(256_000, 2);
         stores[0].note_active(200_000);
-        assert_eq!(asked(&stores), [true, false]);
+        assert_eq!(requested(&stores), [true, false]);
         let steps = |store: &Arc<StoreMemory>, bytes| {
-            store.is_asked.store(false, Ordering::Relaxed);
+            store.seal_is_requested.store(false, Ordering::Relaxed);
             store.note_active(bytes);
-            store.asked()
+            store.seal_is_requested()
         };
         let over = memory.steps_over_half(200_000);
         let next = 128_000 + over * 1_001;

@@ -76,7 +76,7 @@ impl<H> Slot<H> {
     }
 
     /// A prefetch changes nothing that a model could observe.
-    pub(crate) fn ask_for(&self, _lines: usize) {}
+    pub(crate) fn prefetch(&self, _lines: usize) {}
 
     /// Whether the slot is empty.
     pub(crate) fn is_empty(&self) -> bool {

@@ -32,7 +32,7 @@ impl<H> Slot<H> {
 
     /// Prefetches cache lines of the content, from the first on, without waiting for them.
     #[inline]
-    pub(crate) fn ask_for(&self, lines: usize) {
+    pub(crate) fn prefetch(&self, lines: usize) {
         if let Some(shared) = &*self.0.load() {
             prefetch_at(shared.heap_ptr().cast(), lines);
         }

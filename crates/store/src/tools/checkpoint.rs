@@ -163,7 +163,7 @@ impl Made {
 }
 
 /// The trees of a store at one moment.
-struct Moment {
+struct CheckpointSource {
     /// The newest write that is visible.
     last: Sequence,
     /// Each tree with its version at the moment; at least one.
@@ -174,7 +174,7 @@ struct Moment {
     open: HashMap<String, Arc<dyn ReadAt>>,
 }
 
-impl Moment {
+impl CheckpointSource {
     /// Captures the present moment. No group is written meanwhile, so no batch is in some trees
     /// only. The trees stay in use while the returned `EngineUse`s are held.
     fn now(main: &Arc<Engine>, keyspaces: &Keyspaces) -> (Self, Vec<EngineUse>) {
@@ -187,7 +187,7 @@ impl Moment {
             };
             let (trees, uses) = engines.map(pinned).unzip();
             let layout = main.manifest().layout().clone();
-            (Moment { last, trees, layout, open: HashMap::new() }, uses)
+            (CheckpointSource { last, trees, layout, open: HashMap::new() }, uses)
         })
     }
 
@@ -204,7 +204,7 @@ impl Moment {
                 open.insert(value_name(number), Arc::clone(reader));
             }
         }
-        Ok(Moment { last, trees, layout, open })
+        Ok(CheckpointSource { last, trees, layout, open })
     }
 
     /// Returns a number above those of all its files. No edit records the numbers of logs and new
@@ -227,10 +227,10 @@ pub(crate) fn fill(
 ) -> Result<Sequence> {
     // Registering the number keeps entries that the versions see.
     let _registered = main.snapshots.register();
-    let (moment, _uses) = Moment::now(main, keyspaces);
-    let last = moment.last;
+    let (source, _uses) = CheckpointSource::now(main, keyspaces);
+    let last = source.last;
     let number = main.table_files.new_file();
-    fill_with(moment, number, made, numbers_later, steps).map(|()| last)
+    fill_with(source, number, made, numbers_later, steps).map(|()| last)
 }
 
 /// Like `fill`, for a store that another process writes.
@@ -240,14 +240,14 @@ pub(crate) fn fill_of_followed(
     numbers_later: u64,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
-    let moment = Moment::of(followed)?;
-    let number = moment.number_above();
-    fill_with(moment, number, made, numbers_later, steps)
+    let source = CheckpointSource::of(followed)?;
+    let number = source.number_above();
+    fill_with(source, number, made, numbers_later, steps)
 }
 
 /// Fills a target with the store at a moment. `number`: above those of all its files.
 fn fill_with(
-    Moment { last, trees, mut layout, open }: Moment,
+    CheckpointSource { last, trees, mut layout, open }: CheckpointSource,
     number: u64,
     made: &mut dyn Target,
     numbers_later: u64,

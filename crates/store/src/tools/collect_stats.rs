@@ -66,7 +66,7 @@ fn stats_of(
     let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
     let (value_files, value_bytes, value_garbage_bytes) = value_sizes(version);
-    let obsolete = tree.leaving.stats(version);
+    let obsolete = tree.obsolete_files.stats(version);
     let (logs, log_bytes) = of_writer.logs;
     let (kept_logs, kept_log_bytes) = tree.logs.kept();
     let counters = &tree.counters;

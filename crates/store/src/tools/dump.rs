@@ -150,11 +150,11 @@ type Dumped = std::result::Result<(), End>;
 /// folder has no files of a store. Damage is not an error: it is reported to `tell`.
 pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) -> Result<()> {
     let path = path.as_ref();
-    let told = match with_room(|| storage.open_folder(path)) {
+    let dumped = match with_room(|| storage.open_folder(path)) {
         Err(error) if error.kind() == ErrorKind::NotADirectory => dump_one(storage, path, tell),
         _ => dump_all(&OpenFolder::open(storage, path)?, tell),
     };
-    match told {
+    match dumped {
         Ok(()) | Err(End::Enough) => Ok(()),
         Err(End::Failed(error)) => Err(error),
     }
@@ -174,7 +174,7 @@ fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Dumped {
         match dump_file(folder, name, kind, needed.as_ref(), tell) {
             // The file was removed meanwhile.
             Err(End::Failed(Error::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {}
-            told => told?,
+            dumped => dumped?,
         }
     }
     Ok(())
@@ -278,7 +278,7 @@ fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tel
         return dump_table(&TableParts::read(folder, name, number)?, tell);
     }
     if kind == FileKind::Value {
-        return read_values(folder, name, number, |offset, told| match told {
+        return read_values(folder, name, number, |offset, read| match read {
             Ok(text) => note(tell, offset, text),
             Err(what) => damage(tell, offset, what),
         });

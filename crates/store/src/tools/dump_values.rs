@@ -13,7 +13,7 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{ReadAt, zeroed};
 
 /// What a file has at an offset, or what is wrong there.
-pub(super) type Told = std::result::Result<String, String>;
+pub(super) type Described = std::result::Result<String, String>;
 
 /// Reads a value file, and reports what it has at which offset. Ends where no record begins.
 ///
@@ -23,7 +23,7 @@ pub(super) fn read_values<E: From<Error>>(
     folder: &OpenFolder,
     name: &str,
     number: u64,
-    mut tell: impl FnMut(u64, Told) -> std::result::Result<(), E>,
+    mut tell: impl FnMut(u64, Described) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let (file, path) = (folder.open_file(name)?, folder.path_of(name));
     let len = file.size().map_err(Error::io(&path))?;
@@ -46,17 +46,17 @@ pub(super) fn read_values<E: From<Error>>(
             return tell(offset, Err("a value that is not whole".into()));
         };
         let place = (number, offset);
-        let told = match Head::decode(&head, place) {
-            Ok(told) => told,
+        let decoded = match Head::decode(&head, place) {
+            Ok(decoded) => decoded,
             Err(wrong) => return tell(offset, Err(wrong.what.into())),
         };
         let from_disk = |span: Range<u64>| read(span.start, span.end - span.start);
-        offset = match walk(place, told, from_disk, |_| Ok(())) {
+        offset = match walk(place, decoded, from_disk, |_| Ok(())) {
             Ok(end) => {
-                let (chunks, packed) = (chunk_count(told.len), end - offset);
-                let packed = told.is_packed.then(|| format!(", packed into {packed} bytes"));
+                let (chunks, packed) = (chunk_count(decoded.len), end - offset);
+                let packed = decoded.is_packed.then(|| format!(", packed into {packed} bytes"));
                 let packed = packed.unwrap_or_default();
-                let text = format!("a value of {} bytes in {chunks} chunks{packed}", told.len);
+                let text = format!("a value of {} bytes in {chunks} chunks{packed}", decoded.len);
                 tell(offset, Ok(text))?;
                 end
             }
@@ -67,7 +67,7 @@ pub(super) fn read_values<E: From<Error>>(
                 };
                 tell(place, Err(what.into()))?;
                 // Then the end of a packed value is unknown.
-                match told.plain_bytes() {
+                match decoded.plain_bytes() {
                     Some(bytes) => offset + bytes,
                     None => return Ok(()),
                 }

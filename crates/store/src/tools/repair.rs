@@ -137,21 +137,21 @@ struct Readable {
 }
 
 /// The repaired store, and the files that leave its folder.
-struct Plan {
+struct RepairedStore {
     layout: StoreLayout,
     aside: Vec<String>,
 }
 
 impl Repair<'_, '_> {
     fn run(&mut self, manifest: &FoundManifest) -> Result<()> {
-        let plan = match &manifest.layout {
+        let repaired = match &manifest.layout {
             Some(layout) if self.trusts(layout, manifest)? => self.keep(layout)?,
             _ => Some(self.rebuild(manifest)?),
         };
-        self.report.changed = plan.is_some();
-        if let Some(plan) = plan {
-            self.count(&plan.layout)?;
-            self.install(plan)?;
+        self.report.changed = repaired.is_some();
+        if let Some(repaired) = repaired {
+            self.count(&repaired.layout)?;
+            self.install(repaired)?;
         } else if let Some(layout) = &manifest.layout {
             self.count(layout)?;
         }
@@ -219,7 +219,7 @@ impl Repair<'_, '_> {
     }
 
     /// Returns the manifest's trees without what is lost. None: nothing needs repair.
-    fn keep(&mut self, store: &StoreLayout) -> Result<Option<Plan>> {
+    fn keep(&mut self, store: &StoreLayout) -> Result<Option<RepairedStore>> {
         let mut next = store.clone();
         let mut aside = Vec::new();
         let tables = store.trees().flat_map(|tree| &tree.runs).map(|run| run.tables.len() as u64);
@@ -260,7 +260,7 @@ impl Repair<'_, '_> {
         aside.extend(left_over.map(table_name));
         let next_file = self.table_files.next_file();
         let tree = Layout { next_file, ..Layout::clone(next.default_tree()) };
-        Ok(Some(Plan { layout: next.with(KeyspaceId::DEFAULT, tree), aside }))
+        Ok(Some(RepairedStore { layout: next.with(KeyspaceId::DEFAULT, tree), aside }))
     }
 
     /// Returns a tree with its readable tables only.
@@ -403,7 +403,7 @@ impl Repair<'_, '_> {
     }
 
     /// Makes trees of all readable tables, except those that the manifest has removed.
-    fn rebuild(&mut self, manifest: &FoundManifest) -> Result<Plan> {
+    fn rebuild(&mut self, manifest: &FoundManifest) -> Result<RepairedStore> {
         self.report.manifest_rebuilt = true;
         self.doubt_manifest(manifest);
         let (mut trees, mut aside) = (BTreeMap::<KeyspaceId, Readable>::new(), Vec::new());
@@ -440,7 +440,7 @@ impl Repair<'_, '_> {
         aside.extend(logs.into_iter().map(wal_name));
         aside.extend(self.numbers(image_name).into_iter().map(image_name));
         let layout = self.rebuilt_layout(manifest, trees, &mut aside)?;
-        Ok(Plan { layout, aside })
+        Ok(RepairedStore { layout, aside })
     }
 
     /// Returns the key space of a table, and the tables that it was made of. An unreadable table
@@ -604,16 +604,16 @@ impl Repair<'_, '_> {
         Ok(Some(output))
     }
 
-    fn install(&mut self, mut plan: Plan) -> Result<()> {
+    fn install(&mut self, mut repaired: RepairedStore) -> Result<()> {
         // A file with several pieces leaves the folder once.
-        plan.aside.sort_unstable();
-        plan.aside.dedup();
+        repaired.aside.sort_unstable();
+        repaired.aside.dedup();
         let folder = &self.table_files.folder;
         let lost = folder.make_folder(LOST_NAME)?;
         folder.sync()?;
         let mut taken = lost.list()?;
         let manifest = self.has(MANIFEST_NAME).then(|| MANIFEST_NAME.to_string());
-        for name in plan.aside.iter().chain(&manifest) {
+        for name in repaired.aside.iter().chain(&manifest) {
             let free = free_name(name, &taken);
             link_or_copy((folder, name), (&lost, &free))?;
             taken.push(free.clone());
@@ -623,8 +623,8 @@ impl Repair<'_, '_> {
         folder.sync()?;
         // From here on the manifest may name the written tables.
         self.written.clear();
-        Manifest::create(folder, plan.layout)?;
-        for name in &plan.aside {
+        Manifest::create(folder, repaired.layout)?;
+        for name in &repaired.aside {
             // A file that remains is in no tree. The next opening removes it.
             let _ = folder.remove(name);
         }

@@ -121,7 +121,7 @@ fn verify_tree(
             report.note(checked)?;
         }
     }
-    report.damage.extend(unreadable.told());
+    report.damage.extend(unreadable.message());
     unreadable.values.into_iter().try_for_each(|lost| report.note(Err(lost)))?;
     for (place, newer) in version.runs.iter().enumerate() {
         for older in &version.runs[place + 1..] {
@@ -182,7 +182,7 @@ impl Unreadable<'_> {
         }
     }
 
-    fn told(&self) -> Option<String> {
+    fn message(&self) -> Option<String> {
         let key = self.key.as_ref()?.escape_ascii();
         let manifest = self.tree.manifest();
         let keyspace = manifest.layout().keyspaces.get(&self.tree.keyspace);
@@ -358,9 +358,9 @@ fn check_manifest(tree: &OpenTree) -> Result<()> {
 fn check_layout(tree: &OpenTree) -> Result<()> {
     let _installer = tree.installer();
     let manifest = tree.manifest();
-    let is_other = |told: &Arc<Layout>| *told != tree.current.hold().layout;
-    let told = manifest.layout().tree(tree.keyspace).filter(|_| manifest.is_certain());
-    if told.is_some_and(is_other) { Err(another_tree(tree)) } else { Ok(()) }
+    let is_other = |recorded: &Arc<Layout>| *recorded != tree.current.hold().layout;
+    let recorded = manifest.layout().tree(tree.keyspace).filter(|_| manifest.is_certain());
+    if recorded.is_some_and(is_other) { Err(another_tree(tree)) } else { Ok(()) }
 }
 
 fn another_tree(tree: &OpenTree) -> Error {

@@ -18,7 +18,7 @@ use crate::files::wal::{self, Predecessor};
 use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 use crate::tree::live_logs::KeptLogs;
-use crate::tree::log_chain::{ChainedLog, LogChain, ToldEnd};
+use crate::tree::log_chain::{ChainedLog, LogChain, ReadableEnd};
 
 /// The logs that were found.
 pub(crate) struct FoundChain {
@@ -37,7 +37,7 @@ pub(crate) fn found_chain(
 ) -> FoundChain {
     let (mut logs, mut kept) = (VecDeque::<ChainedLog>::new(), KeptLogs::default());
     let newest = replayed.logs.last();
-    let mut next = newest.map(|log| (log.number, log.before, ToldEnd::Said(log.said_bytes)));
+    let mut next = newest.map(|log| (log.number, log.before, ReadableEnd::Said(log.said_bytes)));
     while let Some((number, before, end)) = next.take() {
         let Some(after) = before.last else { break };
         logs.push_front(ChainedLog { number, after, end });
@@ -53,7 +53,7 @@ pub(crate) fn found_chain(
             kept.add_within(wal, valid_bytes, kept_bytes).then_some(found)
         });
         let found = found.filter(|found| found.last <= Some(after));
-        next = found.map(|found| (wal, found, ToldEnd::At(valid_bytes)));
+        next = found.map(|found| (wal, found, ReadableEnd::At(valid_bytes)));
     }
     FoundChain { chain: LogChain::new(logs, last, layout.logs.unlogged), kept }
 }

@@ -13,7 +13,7 @@
 //! reveal an image of an older round. An image is never trusted and never fatal: if it does not
 //! fit, its part is rebuilt from the runs.
 
-use trommel_filters::{FlushNumber, GrfOptions, Part, Questions};
+use trommel_filters::{EmptyQueries, FlushNumber, GrfOptions, Part};
 
 use crate::entries::checksum;
 use crate::entries::key_bounds::KeyBounds;
@@ -61,8 +61,8 @@ fn write_those(
     let written = parts.within(range).try_for_each(|(bounds, part)| {
         let record = record_of(&layout, &bounds, part).filter(|_| is_wanted(&layout, &bounds));
         let Some(record) = record else { return Ok(()) };
-        let questions = tree.asked_keys.known(part, &bounds);
-        write_part(tree, part, &questions, record).map(|record| records.push(record))
+        let queries = tree.empty_query_sample.known(part, &bounds);
+        write_part(tree, part, &queries, record).map(|record| records.push(record))
     });
     if records.is_empty() {
         return written;
@@ -77,12 +77,12 @@ fn write_those(
 fn write_part(
     tree: &OpenTree,
     part: &Part,
-    questions: &Questions,
+    queries: &EmptyQueries,
     mut record: ImageRecord,
 ) -> Result<ImageRecord> {
     let mut bytes = Vec::new();
     tree.counters.time_guard(|| {
-        part.write_image_with(questions, &mut bytes);
+        part.write_image_with(queries, &mut bytes);
         (record.bytes, record.checksum) = (bytes.len() as u64, checksum::crc32c(&bytes));
     });
     record.file = tree.table_files.new_file();

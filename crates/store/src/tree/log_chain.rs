@@ -2,7 +2,7 @@
 //! ```text
 //! log 7 (after write 40)   log 9 (after 52)   log 12 (after 60), the newest
 //! [41 ............... 52]  [53 ......... 60]  [61 ... durable end
-//!      ^ a feed that has told up to 45 continues here: the last log after 45 or less
+//!      ^ a feed that has delivered up to 45 continues here: the last log after 45 or less
 //! ```
 //! Invariants: each log follows the one before it, so no log between them is missing. Every write
 //! after a log's `after` is in that log or a later one, except for writes that bypassed the logs.
@@ -14,9 +14,9 @@ use crate::entries::entry::Sequence;
 use crate::files::unsynced::DurableBytes;
 use crate::files::wal::{HEADER_SIZE, Predecessor};
 
-/// How far a log can be told to feeds.
+/// How far feeds can read a log.
 #[derive(Clone)]
-pub(crate) enum ToldEnd {
+pub(crate) enum ReadableEnd {
     /// Another log follows; this many bytes of this one count.
     At(u64),
     /// Up to its durable end, which grows.
@@ -31,7 +31,7 @@ pub(crate) struct ChainedLog {
     /// The newest write before the log. If the log follows a failed one, the newest write before
     /// all that it repeats.
     pub(crate) after: Sequence,
-    pub(crate) end: ToldEnd,
+    pub(crate) end: ReadableEnd,
 }
 
 /// The position of a feed.
@@ -55,7 +55,7 @@ pub(crate) struct LogStretch {
     pub(crate) has_repeats: bool,
 }
 
-/// The feed cannot continue. The number is that of the first write that can be told.
+/// The feed cannot continue. The number is that of the first write that can be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GoneBefore(pub(crate) Sequence);
 
@@ -79,11 +79,11 @@ impl LogChain {
 
     /// Appends a log that follows the one that it names. A rewritten newest log replaces itself.
     pub(crate) fn follow(&mut self, number: u64, before: Predecessor, end: DurableBytes) {
-        let end = ToldEnd::Growing(end);
+        let end = ReadableEnd::Growing(end);
         match self.logs.back_mut() {
             Some(newest) if newest.number == number => return newest.end = end,
             Some(newest) if newest.number == before.wal => {
-                newest.end = ToldEnd::At(before.valid_bytes);
+                newest.end = ReadableEnd::At(before.valid_bytes);
             }
             // The logs between them are unknown.
             _ => self.logs.clear(),
@@ -125,38 +125,39 @@ impl LogChain {
     }
 
     /// Like `check`, but does not consider dropped logs: a feed may still have its log open.
-    pub(crate) fn check_unlogged(&self, told: Sequence) -> Result<(), GoneBefore> {
-        let is_told = told >= self.unlogged;
-        if is_told { Ok(()) } else { Err(GoneBefore(Sequence(self.unlogged.0 + 1))) }
+    pub(crate) fn check_unlogged(&self, delivered: Sequence) -> Result<(), GoneBefore> {
+        let is_delivered = delivered >= self.unlogged;
+        if is_delivered { Ok(()) } else { Err(GoneBefore(Sequence(self.unlogged.0 + 1))) }
     }
 
-    /// Returns an error if a feed that has told everything up to `told` would miss a write.
-    pub(crate) fn check(&self, told: Sequence) -> Result<(), GoneBefore> {
+    /// Returns an error if a feed that has delivered everything up to `delivered` would miss a
+    /// write.
+    pub(crate) fn check(&self, delivered: Sequence) -> Result<(), GoneBefore> {
         let floor = self.logs.front().map_or(self.after, |oldest| oldest.after);
         let floor = floor.max(self.unlogged);
-        if told < floor { Err(GoneBefore(Sequence(floor.0 + 1))) } else { Ok(()) }
+        if delivered < floor { Err(GoneBefore(Sequence(floor.0 + 1))) } else { Ok(()) }
     }
 
-    /// Returns the next bytes for a feed that has told everything up to `told` and has read up to
-    /// `at`. None: nothing more is durable.
+    /// Returns the next bytes for a feed that has delivered everything up to `delivered` and has
+    /// read up to `at`. None: nothing more is durable.
     pub(crate) fn next(
         &self,
-        told: Sequence,
+        delivered: Sequence,
         at: Option<LogPosition>,
     ) -> Result<Option<LogStretch>, GoneBefore> {
-        self.check(told)?;
+        self.check(delivered)?;
         let start = HEADER_SIZE as u64;
         let at = at.filter(|at| at.forgotten == self.forgotten);
         let known = at.and_then(|at| Some((self.place_of(at.log)?, at.offset)));
         let by_number =
-            || Some((self.logs.partition_point(|it| it.after <= told).checked_sub(1)?, start));
+            || Some((self.logs.partition_point(|it| it.after <= delivered).checked_sub(1)?, start));
         let Some((mut place, mut offset)) = known.or_else(by_number) else { return Ok(None) };
         loop {
             let log = &self.logs[place];
             let (end, has_repeats) = match &log.end {
-                ToldEnd::At(bytes) => (*bytes, true),
-                ToldEnd::Growing(end) => (end.get(), true),
-                ToldEnd::Said(bytes) => (*bytes, false),
+                ReadableEnd::At(bytes) => (*bytes, true),
+                ReadableEnd::Growing(end) => (end.get(), true),
+                ReadableEnd::Said(bytes) => (*bytes, false),
             };
             let from = LogPosition { log: log.number, offset, forgotten: self.forgotten };
             if offset < end {

@@ -1,8 +1,6 @@
 //! The open tree: versions, their installer, and the state that all parts of a store share.
 
-pub(crate) mod asked;
-pub(crate) mod asked_keys;
-pub(crate) mod asked_lately;
+pub(crate) mod empty_query_sample;
 pub(crate) mod found_chain;
 pub(crate) mod guard_image;
 pub(crate) mod latency;
@@ -14,6 +12,8 @@ pub(crate) mod open_tree;
 pub(crate) mod opening;
 pub(crate) mod partition_stats;
 pub(crate) mod peek;
+pub(crate) mod query_mix;
+pub(crate) mod recent_empty_queries;
 pub(crate) mod run_writer;
 pub(crate) mod snapshots;
 pub(crate) mod stats;

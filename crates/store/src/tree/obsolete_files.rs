@@ -1,6 +1,6 @@
 //! Files that the tree no longer needs, until they are removed.
 //! ```text
-//! install   tables, logs, images that the newest version does not name -> leaving
+//! install   tables, logs, images that the newest version does not name -> obsolete
 //! sweep     those without a reader -> removed; a failed removal is tried again
 //! reader    the last reader of a table wakes a thread, which sweeps
 //! ```
@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::files::farewell::LastReader;
+use crate::files::drop_notice::DropListener;
 use crate::files::names::{image_name, table_name, wal_name};
 use crate::files::table::Table;
 use crate::sync::{Arc, Mutex, Weak, lock};
@@ -39,7 +39,7 @@ impl Obsolete {
     }
 }
 
-struct LeavingTable {
+struct ObsoleteTable {
     file: u64,
     bytes: u64,
     table: Weak<Table>,
@@ -47,25 +47,25 @@ struct LeavingTable {
 
 /// The files that are to be removed.
 #[derive(Default)]
-pub(crate) struct Leaving(Mutex<Files>);
+pub(crate) struct ObsoleteFiles(Mutex<Files>);
 
 #[derive(Default)]
 struct Files {
     /// Logs that are still needed, and numbers that may never become logs. Tables and images have
     /// the numbers in between.
     logs: BTreeSet<u64>,
-    tables: Vec<LeavingTable>,
+    tables: Vec<ObsoleteTable>,
     others: Vec<Obsolete>,
     /// The holders of the trees that these tables were in.
     trees: Vec<Weak<Holders>>,
 }
 
-impl Leaving {
+impl ObsoleteFiles {
     /// Makes the list of a store with these logs.
-    pub(crate) fn expecting(logs: impl IntoIterator<Item = u64>) -> Leaving {
-        let leaving = Leaving::default();
-        leaving.expect_logs(logs);
-        leaving
+    pub(crate) fn expecting(logs: impl IntoIterator<Item = u64>) -> ObsoleteFiles {
+        let obsolete = ObsoleteFiles::default();
+        obsolete.expect_logs(logs);
+        obsolete
     }
 
     /// Notes logs that exist, or may soon exist.
@@ -82,18 +82,18 @@ impl Leaving {
     }
 
     /// Marks tables that leave the tree of `version`, the last version with its holders. The last
-    /// reader of a table notifies `told`.
+    /// reader of a table notifies `listener`.
     pub(crate) fn add_tables<'t>(
         &self,
         version: &Version,
         tables: impl Iterator<Item = &'t Arc<Table>>,
-        told: Arc<dyn LastReader>,
+        listener: Arc<dyn DropListener>,
     ) {
         let mut files = lock(&self.0);
         files.tables.extend(tables.map(|table| {
-            table.leave(Arc::clone(&told));
+            table.leave(Arc::clone(&listener));
             let (file, bytes) = (table.file(), table.bytes());
-            LeavingTable { file, bytes, table: Arc::downgrade(table) }
+            ObsoleteTable { file, bytes, table: Arc::downgrade(table) }
         }));
         files.trees.retain(|tree| tree.strong_count() > 0);
         files.trees.push(Arc::downgrade(&version.holders));
@@ -106,14 +106,14 @@ impl Leaving {
     /// Returns the files without a reader.
     pub(crate) fn free(&self) -> Vec<Obsolete> {
         let files = lock(&self.0);
-        let tables = files.tables.iter().filter(|leaving| leaving.table.strong_count() == 0);
+        let tables = files.tables.iter().filter(|obsolete| obsolete.table.strong_count() == 0);
         files.others.iter().copied().chain(tables.map(|it| Obsolete::Table(it.file))).collect()
     }
 
     pub(crate) fn forget(&self, gone: &HashSet<Obsolete>) {
         let mut files = lock(&self.0);
         files.others.retain(|other| !gone.contains(other));
-        files.tables.retain(|leaving| !gone.contains(&Obsolete::Table(leaving.file)));
+        files.tables.retain(|obsolete| !gone.contains(&Obsolete::Table(obsolete.file)));
     }
 
     /// Returns how much is still there, and what holds it.
@@ -126,7 +126,7 @@ impl Leaving {
         let held_by = |kind: Holder| trees.iter().map(|holders| holders.count(kind)).sum();
         ObsoleteStats {
             tables: files.tables.len() as u64,
-            bytes: files.tables.iter().map(|leaving| leaving.bytes).sum(),
+            bytes: files.tables.iter().map(|obsolete| obsolete.bytes).sum(),
             scans: held_by(Holder::Scan),
             pinned_trees: held_by(Holder::PinnedTree),
             followed_trees: held_by(Holder::Follower),

@@ -34,10 +34,10 @@ use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::storage::clock::Clock;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
-use crate::tree::asked::AskedRounds;
-use crate::tree::asked_keys::AskedKeys;
+use crate::tree::empty_query_sample::EmptyQuerySample;
 use crate::tree::live_logs::LiveLogs;
-use crate::tree::obsolete_files::{Leaving, Obsolete};
+use crate::tree::obsolete_files::{Obsolete, ObsoleteFiles};
+use crate::tree::query_mix::QueryMixRounds;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
@@ -54,7 +54,7 @@ pub(crate) struct OpenTree {
     /// The epoch of the current version, for a quick check.
     pub(crate) merge_epoch: AtomicU64,
     /// Files that the newest version does not name but that still exist.
-    pub(crate) leaving: Arc<Leaving>,
+    pub(crate) obsolete_files: Arc<ObsoleteFiles>,
     /// The logs of the store.
     pub(crate) logs: Arc<LiveLogs>,
     /// The threads that work for this store.
@@ -64,8 +64,8 @@ pub(crate) struct OpenTree {
     /// Locked behind the installer.
     pub(crate) manifest: Arc<Mutex<Manifest>>,
     pub(crate) counters: Counters,
-    pub(crate) asked: AskedRounds,
-    pub(crate) asked_keys: AskedKeys,
+    pub(crate) query_mix: QueryMixRounds,
+    pub(crate) empty_query_sample: EmptyQuerySample,
     /// Filters that were found damaged at the opening, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
@@ -170,8 +170,8 @@ impl OpenTree {
     /// Returns the bits that parts should have by recent queries. None: use the options.
     pub(crate) fn allotment(&self, parts: &Parts) -> Option<Allotment> {
         let options = &self.table_files.options;
-        let (limit, lately) = (options.part_memory()?, self.asked_keys.lately()?);
-        Some(Allotment::of(parts, &lately.counts(parts), limit, options.bits_per_key))
+        let (limit, recent) = (options.part_memory()?, self.empty_query_sample.recent()?);
+        Some(Allotment::of(parts, &recent.counts(parts), limit, options.bits_per_key))
     }
 
     pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {
@@ -221,10 +221,10 @@ impl OpenTree {
     /// Removes obsolete files. True: some could not be removed, and must be tried again.
     pub(crate) fn sweep(&self) -> bool {
         let values = self.sweep_values();
-        let free = self.leaving.free();
+        let free = self.obsolete_files.free();
         let is_gone = |file: &Obsolete| self.table_files.remove(*file);
         let gone: HashSet<Obsolete> = free.iter().copied().filter(is_gone).collect();
-        self.leaving.forget(&gone);
+        self.obsolete_files.forget(&gone);
         let left_over = self.table_files.sweep_left_over();
         values || left_over || free.iter().any(|file| !gone.contains(file))
     }
@@ -266,7 +266,7 @@ fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Resul
     if frees {
         let kept_bytes = tree.table_files.options.kept_log_bytes;
         let gone = tree.logs.let_go_below(live, kept_bytes);
-        tree.leaving.add_logs_before(gone);
+        tree.obsolete_files.add_logs_before(gone);
     }
     let tree = manifest.layout().tree(tree.keyspace);
     Ok(Arc::clone(tree.expect("an edit of it went well")))
@@ -352,11 +352,11 @@ impl Installer {
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));
-            tree.leaving.add_tables(&now, tables, Arc::clone(&tree.workers) as _);
+            tree.obsolete_files.add_tables(&now, tables, Arc::clone(&tree.workers) as _);
         }
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
         let old_images = old_images.map(|image| Obsolete::Image(image.file));
-        tree.leaving.add(old_images);
+        tree.obsolete_files.add(old_images);
         self.end_doubt(tree);
         self.has_changed = true;
         let lagging_runs = tree.table_files.options.lagging_runs(&layout);
@@ -375,7 +375,7 @@ impl Installer {
 
     /// Releases the files in doubt: the manifest certainly does not name them any more.
     pub(crate) fn end_doubt(&mut self, tree: &OpenTree) {
-        tree.leaving.add(self.doubtful.drain(..).map(|it| it.file));
+        tree.obsolete_files.add(self.doubtful.drain(..).map(|it| it.file));
     }
 
     /// Gives up the tables of a run that could not be installed. They are removed once the manifest
@@ -388,7 +388,7 @@ impl Installer {
                 let values = table.map_or_else(Vec::new, |table| table.held_values().to_vec());
                 self.doubtful.push(Doubtful { file: Obsolete::Table(file), _values: values });
             } else {
-                tree.leaving.add([Obsolete::Table(file)]);
+                tree.obsolete_files.add([Obsolete::Table(file)]);
             }
         }
     }
@@ -463,7 +463,7 @@ impl Installer {
             bounds.is_some_and(|bounds| now.layout.base_files(&bounds) == image.tables)
         };
         let (images, late): (Vec<_>, Vec<_>) = images.into_iter().partition(is_newest);
-        tree.leaving.add(late.iter().map(|image| Obsolete::Image(image.file)));
+        tree.obsolete_files.add(late.iter().map(|image| Obsolete::Image(image.file)));
         if images.is_empty() {
             return Ok(());
         }

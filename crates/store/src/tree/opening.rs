@@ -26,12 +26,12 @@ use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::shared::worker_pool::Workers;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Switch};
-use crate::tree::asked::AskedRounds;
-use crate::tree::asked_keys::AskedKeys;
+use crate::tree::empty_query_sample::EmptyQuerySample;
 use crate::tree::guard_image;
 use crate::tree::live_logs::LiveLogs;
-use crate::tree::obsolete_files::Leaving;
+use crate::tree::obsolete_files::ObsoleteFiles;
 use crate::tree::open_tree::{Dropped, Installer, OpenTree};
+use crate::tree::query_mix::QueryMixRounds;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
 use crate::tree::table_files::{DamagedFilter, TableFiles, open_others, open_tables};
@@ -41,7 +41,7 @@ use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
 #[derive(Clone)]
 pub(crate) struct SharedByTrees {
     pub(crate) env: Arc<Environment>,
-    pub(crate) leaving: Arc<Leaving>,
+    pub(crate) obsolete_files: Arc<ObsoleteFiles>,
     pub(crate) logs: Arc<LiveLogs>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) manifest: Arc<Mutex<Manifest>>,
@@ -52,7 +52,7 @@ impl SharedByTrees {
     pub(crate) fn with(tree: &OpenTree) -> Self {
         SharedByTrees {
             env: Arc::clone(&tree.env),
-            leaving: Arc::clone(&tree.leaving),
+            obsolete_files: Arc::clone(&tree.obsolete_files),
             logs: Arc::clone(&tree.logs),
             snapshots: Arc::clone(&tree.snapshots),
             manifest: Arc::clone(&tree.manifest),
@@ -180,11 +180,11 @@ fn tree_of(
     if let Some(elastic) = &elastic {
         elastic.follow(version.files());
     }
-    let SharedByTrees { env, leaving, logs, snapshots, manifest } = shared.clone();
+    let SharedByTrees { env, obsolete_files, logs, snapshots, manifest } = shared.clone();
     OpenTree {
         keyspace,
         env,
-        leaving,
+        obsolete_files,
         logs,
         snapshots,
         manifest,
@@ -195,8 +195,8 @@ fn tree_of(
         workers: Arc::new(workers),
         installer: Mutex::new(Installer::new(next_flush)),
         counters: Counters::default(),
-        asked: AskedRounds::default(),
-        asked_keys: AskedKeys::new(options),
+        query_mix: QueryMixRounds::default(),
+        empty_query_sample: EmptyQuerySample::new(options),
         damaged_filters,
         elastic,
         merge_operator: options

@@ -19,7 +19,7 @@ use crate::files::table::Table;
 use crate::files::table::writer::TableOptions;
 use crate::files::value_files::{StoreValues, ValueFiles};
 use crate::files::wal::LogFolder;
-use crate::guard::empty_ranges::Questions;
+use crate::guard::empty_ranges::EmptyRanges;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::plan::options::Options;
 use crate::storage::exhausted::share_of_process;
@@ -40,7 +40,7 @@ pub(crate) struct TableFiles {
     pub(crate) io: IoStats,
     /// The open files of tables.
     pub(crate) files: Arc<OpenFiles>,
-    pub(crate) questions: Questions,
+    pub(crate) empty_ranges: EmptyRanges,
     /// The value files of its key space.
     pub(crate) values: ValueFiles,
     /// Values of these files that gets have read recently.
@@ -72,7 +72,7 @@ impl TableFiles {
         let files_max = options.max_open_files.unwrap_or_else(share_of_process);
         let files = OpenFiles::new(folder.clone(), io.reads(), files_max);
         let next_file = Arc::new(AtomicU64::new(next_file));
-        let questions = Questions::new(options);
+        let empty_ranges = EmptyRanges::new(options);
         let (keyspace, options) = (KeyspaceId::DEFAULT, Arc::clone(options));
         let store = StoreValues::new(folder.clone(), Arc::clone(&files), Arc::clone(&next_file));
         let values = values_of(Arc::new(store), keyspace, &options);
@@ -84,7 +84,7 @@ impl TableFiles {
             options,
             io,
             files,
-            questions,
+            empty_ranges,
             values,
             cached_values,
             next_file,
@@ -108,7 +108,7 @@ impl TableFiles {
             options: Arc::clone(options),
             io: self.io,
             files: Arc::clone(&self.files),
-            questions: Questions::new(options),
+            empty_ranges: EmptyRanges::new(options),
             values: values_of(Arc::clone(&self.values.store), keyspace, options),
             next_file: Arc::clone(&self.next_file),
             left_over: Arc::clone(&self.left_over),
@@ -216,7 +216,7 @@ impl TableFiles {
             hashes: self.options.guard.locator().is_some_and(RunLocatorKind::takes_hashes),
             filter: filter.map(|kind| {
                 let options = FilterOptions {
-                    questions: self.questions.kept(),
+                    questions: self.empty_ranges.kept(),
                     ..FilterOptions::new(kind, bits_per_key).tuned(self.options.filter.clone())
                 };
                 kind.sub_filters().map_or(options.clone(), |parts| parts.on_disk(options))

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::entries::entry::Kind;
-use crate::entries::memtable::Found;
+use crate::entries::memtable::FoundEntry;
 use crate::entries::read_value::ReadValue;
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
@@ -58,7 +58,7 @@ pub(crate) enum Apart {
 
 impl OpenTree {
     /// Returns what a get must do for the value of `found`. Requires: as `value_apart`.
-    pub(crate) fn apart(&self, found: &Found) -> Apart {
+    pub(crate) fn apart(&self, found: &FoundEntry) -> Apart {
         let stored = match found.kind {
             Kind::PutApart => Some(found.value.clone()),
             Kind::PutApartWithExpiry => found.value.clone().unless_expired(&*self.env.clock),

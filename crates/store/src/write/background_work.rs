@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::Error;
 use crate::plan::sync_policy::SyncPolicy;
-use crate::shared::worker_pool::{Client, Next, RETRY_FIRST, WorkKind};
+use crate::shared::worker_pool::{Client, RETRY_FIRST, Reschedule, WorkKind};
 use crate::sync::{lock, now};
 use crate::write::engine::Engine;
 
@@ -30,9 +30,9 @@ const SYNC_AGAIN: Duration = Duration::from_millis(20);
 const SWEEP_AGAIN: Duration = Duration::from_secs(1);
 
 impl Client for Engine {
-    fn work(&self, kind: WorkKind) -> Next {
+    fn work(&self, kind: WorkKind) -> Reschedule {
         if lock(&self.work).stopping {
-            return Next::WhenCalled;
+            return Reschedule::WhenCalled;
         }
         match kind {
             WorkKind::Flush => self.flush_in_background(),
@@ -58,10 +58,10 @@ impl Client for Engine {
 }
 
 impl Engine {
-    fn flush_in_background(&self) -> Next {
-        let seal_again = (!self.seal_if_asked()).then_some(RETRY_FIRST);
+    fn flush_in_background(&self) -> Reschedule {
+        let seal_again = (!self.seal_if_requested()).then_some(RETRY_FIRST);
         if let Some(left) = lock(&self.work).flush.pause_left(now()) {
-            return Next::After(left).at_latest(seal_again);
+            return Reschedule::After(left).at_latest(seal_again);
         }
         let flushed = self.flush_step();
         if let Some(memory) = self.memory() {
@@ -70,28 +70,28 @@ impl Engine {
         let next = match flushed {
             Ok(true) => {
                 lock(&self.work).flush.forget_pause();
-                Next::Now
+                Reschedule::Now
             }
-            Ok(false) => Next::WhenCalled,
-            Err(_) => Next::After(lock(&self.work).flush.pause(now())),
+            Ok(false) => Reschedule::WhenCalled,
+            Err(_) => Reschedule::After(lock(&self.work).flush.pause(now())),
         };
         next.at_latest(seal_again)
     }
 
-    fn merge_in_background(&self) -> Next {
+    fn merge_in_background(&self) -> Reschedule {
         let retry = self.release_paused_merges();
         let next = if !self.is_wanted(WorkKind::Merge, &lock(&self.work)) {
-            Next::WhenCalled
+            Reschedule::WhenCalled
         } else if let Some(debt) = self.debt_of_merges() {
-            Next::After(debt.min(LOOK_AGAIN))
+            Reschedule::After(debt.min(LOOK_AGAIN))
         } else {
             match self.merge_step(None) {
-                Ok(true) => Next::Now,
-                Ok(false) if self.refit_step() => Next::Now,
-                Ok(false) => Next::WhenCalled,
+                Ok(true) => Reschedule::Now,
+                Ok(false) if self.refit_step() => Reschedule::Now,
+                Ok(false) => Reschedule::WhenCalled,
                 Err(failed) => {
                     let mut work = lock(&self.work);
-                    Next::After(work.merges.pause(failed.merge, failed.times, now()))
+                    Reschedule::After(work.merges.pause(failed.merge, failed.times, now()))
                 }
             }
         };
@@ -120,12 +120,12 @@ impl Engine {
 
     /// Removes files and keeps the log. All key spaces share one log, so only the default one keeps
     /// it.
-    fn keep(&self) -> Next {
+    fn keep(&self) -> Reschedule {
         let sweep_again = self.sweep().then_some(SWEEP_AGAIN);
         let keeps_log = self.keyspace == KeyspaceId::DEFAULT;
         let sync_again = if keeps_log { self.keep_log() } else { None };
         let look_again = if keeps_log { self.follow_idle_log() } else { None };
-        Next::WhenCalled.at_latest(sweep_again).at_latest(sync_again).at_latest(look_again)
+        Reschedule::WhenCalled.at_latest(sweep_again).at_latest(sync_again).at_latest(look_again)
     }
 
     /// Makes the log's last group count for followers, if the log is idle. Returns when to check

@@ -341,13 +341,13 @@ impl Commit {
 
     /// Runs `work` while no writer writes and all earlier writes are in tables. Gives it a sequence
     /// number of its own, which is not reused if `work` fails.
-    pub(crate) fn write_apart<T, E: From<Error>>(
+    pub(crate) fn write_exclusively<T, E: From<Error>>(
         &self,
         engine: &Engine,
         work: impl FnOnce(Sequence) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
         let mut writer = self.writer();
-        let sequence = writer.stand_apart(engine)?;
+        let sequence = writer.begin_exclusive(engine)?;
         let done = work(sequence);
         engine.snapshots.publish(sequence);
         if done.is_err() && !engine.manifest().is_certain() {

@@ -138,9 +138,9 @@ impl<'v> Since<'v> {
     }
 
     /// Asks the guard.
-    fn ask<'q>(&'q self, query: Query<'q>) -> Asked<'q> {
+    fn ask<'q>(&'q self, query: Query<'q>) -> NewerAnswer<'q> {
         let (answer, base) = (self.version.guard.ask(&query), OnceCell::new());
-        Asked { since: self, query, answer, base }
+        NewerAnswer { since: self, query, answer, base }
     }
 
     fn has_key(&self, key: &[u8]) -> Result<bool> {
@@ -154,7 +154,7 @@ impl<'v> Since<'v> {
     /// Returns the first of some keys that has a newer entry. Asks the guard for all of them at
     /// once. Requires: there are at most [`GROUP`] keys.
     fn first_of<'k>(&self, keys: &[&'k [u8]]) -> Result<Option<&'k [u8]>> {
-        self.memtables().for_each(|memtable| keys.iter().for_each(|key| memtable.ask_for(key)));
+        self.memtables().for_each(|memtable| keys.iter().for_each(|key| memtable.prefetch(key)));
         if let Some(newer) = keys.iter().find(|key| self.is_newer_at_once(key)) {
             return Ok(Some(newer));
         }
@@ -168,8 +168,8 @@ impl<'v> Since<'v> {
             let (key, is_newer) = (keys[place], bases >> place & 1 == 1);
             if let Ok(None) = first {
                 let (query, base) = (Query::Point(key), OnceCell::from(is_newer));
-                let asked = Asked { since: self, query, answer, base };
-                first = self.runs_have(key, &asked).map(|has| has.then_some(key));
+                let answer = NewerAnswer { since: self, query, answer, base };
+                first = self.runs_have(key, &answer).map(|has| has.then_some(key));
             }
         });
         first
@@ -185,16 +185,16 @@ impl<'v> Since<'v> {
         deleted.is_some_and(|deleted| deleted > self.at)
     }
 
-    fn runs_have(&self, key: &[u8], asked: &Asked<'_>) -> Result<bool> {
-        if asked.all_is_older() {
+    fn runs_have(&self, key: &[u8], answer: &NewerAnswer<'_>) -> Result<bool> {
+        if answer.all_is_older() {
             return Ok(false);
         }
         for (placed, is_oldest) in self.runs() {
-            if !asked.may_be_in(placed.span(), is_oldest) {
+            if !answer.may_be_in(placed.span(), is_oldest) {
                 continue;
             }
             let table = placed.run.find(key);
-            let Some(table) = table.filter(|it| asked.may_hold(it, is_oldest)) else {
+            let Some(table) = table.filter(|it| answer.may_hold(it, is_oldest)) else {
                 continue;
             };
             let newest = table.table.get(key, Sequence::MAX, &mut Reads::default())?;
@@ -215,14 +215,14 @@ impl<'v> Since<'v> {
                 return Ok(true);
             }
         }
-        let asked = self.ask(Query::Range(range));
+        let answer = self.ask(Query::Range(range));
         for (placed, is_oldest) in self.runs() {
             // A tombstone may lie where the table has no entry.
             if placed.run.tables().iter().any(|table| self.deletes_within(table, bounds)) {
                 return Ok(true);
             }
             for table in placed.run.overlapping(&bounds.from, bounds.to.as_deref()) {
-                if asked.may_hold(table, is_oldest) && self.comes(table.cursor(), bounds)? {
+                if answer.may_hold(table, is_oldest) && self.comes(table.cursor(), bounds)? {
                     return Ok(true);
                 }
             }
@@ -251,7 +251,7 @@ impl<'v> Since<'v> {
 }
 
 /// The guard's answer to a query, restricted to what is newer.
-struct Asked<'q> {
+struct NewerAnswer<'q> {
     since: &'q Since<'q>,
     query: Query<'q>,
     answer: Answer<'q>,
@@ -259,7 +259,7 @@ struct Asked<'q> {
     base: OnceCell<bool>,
 }
 
-impl Asked<'_> {
+impl NewerAnswer<'_> {
     /// Restricts a span to the flushes that may have something newer. None: there are none.
     fn newer(&self, span: Span, is_oldest: bool) -> Option<Span> {
         // All entries of a base have the same code, whenever they came.

@@ -129,9 +129,9 @@ impl Engine {
         of_active.into_iter().for_each(|first| self.logs.seal_memtable(self.keyspace, first));
         let first_logs = last.sealed.iter().map(|sealed| sealed.first_log).chain([of_active]);
         first_logs.flatten().for_each(|first| self.logs.end_memtable(first));
-        self.leaving.add_tables(&last, last.files(), Arc::clone(&self.workers) as _);
+        self.obsolete_files.add_tables(&last, last.files(), Arc::clone(&self.workers) as _);
         let images = last.layout.images.iter().map(|image| Obsolete::Image(image.file));
-        self.leaving.add(images);
+        self.obsolete_files.add(images);
         // Readers of this version learn from it that the key space was dropped.
         self.current.store(Arc::new(Version::closed(&last)));
     }

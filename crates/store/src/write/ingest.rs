@@ -115,7 +115,7 @@ fn ingest_all<E: From<Error>>(
     engine: &Engine,
     entries: impl Entries<E>,
 ) -> std::result::Result<u64, E> {
-    let entries = engine.commit.write_apart(engine, |sequence| {
+    let entries = engine.commit.write_exclusively(engine, |sequence| {
         let (written, bytes) = write_run(engine, sequence, entries)?;
         let flush = engine.installer().take_flush();
         let (first, last) = (sequence, sequence);

@@ -30,7 +30,7 @@ const KEYS_WAITING: usize = 4096;
 
 /// The guard that a merge prepares.
 pub(crate) struct LocatorMerge {
-    next: Next,
+    prepared: PreparedGuard,
     /// The slots of the inputs, newest first.
     inputs: Vec<Option<RunSlot>>,
     /// The current key, the inputs that had it (newest first), and whether an entry of it is kept.
@@ -41,7 +41,7 @@ pub(crate) struct LocatorMerge {
     moves: Vec<Move>,
 }
 
-enum Next {
+enum PreparedGuard {
     /// The guard of the version, changed key by key.
     Changed { guard: LocatorGuard, output: Option<RunSlot> },
     /// A new filter.
@@ -63,29 +63,29 @@ impl LocatorMerge {
     ) -> Option<Self> {
         let Guard::Locator(guard) = &version.guard else { return None };
         let slots = inputs.iter().map(|placed| guard.slot_of(placed.id)).collect();
-        let next = match job.target {
+        let prepared = match job.target {
             Target::Last if !job.range.is_all() => {
                 let output = version.runs.last().and_then(|oldest| guard.slot_of(oldest.id));
-                Next::Changed { guard: LocatorGuard::clone(guard), output }
+                PreparedGuard::Changed { guard: LocatorGuard::clone(guard), output }
             }
             Target::Inner(level) => {
                 let mut guard = LocatorGuard::clone(guard);
                 let output = guard.reserve(level, inputs);
-                Next::Changed { guard, output }
+                PreparedGuard::Changed { guard, output }
             }
             Target::Last => {
                 let mut changed = LocatorGuard::clone(guard);
                 let output = changed.reserve_oldest(&new_plan(expected.needed), inputs);
                 if output.is_some() {
-                    Next::Changed { guard: changed, output }
+                    PreparedGuard::Changed { guard: changed, output }
                 } else {
                     let (kind, plan) = (guard.kind(), new_plan(expected.room()));
-                    Next::New { kind, builder: kind.builder(&plan), plan }
+                    PreparedGuard::New { kind, builder: kind.builder(&plan), plan }
                 }
             }
         };
         Some(LocatorMerge {
-            next,
+            prepared,
             inputs: slots,
             key: Vec::new(),
             had_by: Vec::new(),
@@ -113,10 +113,10 @@ impl LocatorMerge {
 
     fn end_key(&mut self) {
         let is_kept = std::mem::take(&mut self.is_kept);
-        match self.next {
-            Next::New { .. } if !is_kept => {}
-            Next::New { .. } => self.moved.push(&self.key),
-            Next::Changed { output, .. } => {
+        match self.prepared {
+            PreparedGuard::New { .. } if !is_kept => {}
+            PreparedGuard::New { .. } => self.moved.push(&self.key),
+            PreparedGuard::Changed { output, .. } => {
                 let output = output.filter(|_| is_kept);
                 let froms = self.had_by.iter().map(|&input| self.inputs[input]);
                 // A key that is already in the output's slot stays there.
@@ -132,9 +132,13 @@ impl LocatorMerge {
     }
 
     fn apply(&mut self, tree: &OpenTree) {
-        tree.counters.time_guard(|| match &mut self.next {
-            Next::New { builder, .. } => self.moved.iter().for_each(|key| builder.push(key)),
-            Next::Changed { guard, .. } => guard.note_all(&self.moved, &|nth| self.moves[nth]),
+        tree.counters.time_guard(|| match &mut self.prepared {
+            PreparedGuard::New { builder, .. } => {
+                self.moved.iter().for_each(|key| builder.push(key))
+            }
+            PreparedGuard::Changed { guard, .. } => {
+                guard.note_all(&self.moved, &|nth| self.moves[nth])
+            }
         });
         self.moved.clear();
         self.moves.clear();
@@ -145,12 +149,12 @@ impl LocatorMerge {
     pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatorGuard {
         self.end_key();
         self.apply(tree);
-        tree.counters.time_guard(|| match self.next {
-            Next::Changed { mut guard, .. } => {
+        tree.counters.time_guard(|| match self.prepared {
+            PreparedGuard::Changed { mut guard, .. } => {
                 guard.remove_runs(inputs);
                 guard
             }
-            Next::New { kind, builder, plan } => {
+            PreparedGuard::New { kind, builder, plan } => {
                 LocatorGuard::of_oldest(kind, builder.finish(), plan)
             }
         })

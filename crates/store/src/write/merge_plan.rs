@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use trommel_filters::{Asked, FlushNumber, RunCodes, Span};
+use trommel_filters::{FlushNumber, QueryMix, RunCodes, Span};
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
@@ -93,8 +93,8 @@ impl MergePlan {
                 sample: sample_of(&inputs.merged)?,
                 all_keys: inputs.merged.iter().map(|placed| placed.run.entry_count()).sum(),
                 keys: keys_of_part(&inputs.merged, options),
-                asked: asked(tree, parts, &job),
-                questions: tree.asked_keys.take(parts, &job.range),
+                query_mix: query_mix(tree, parts, &job),
+                empty_queries: tree.empty_query_sample.take(parts, &job.range),
             };
             let options = *parts.options();
             let options = PartOptions { options, allotment: tree.allotment(parts) };
@@ -265,13 +265,15 @@ fn values_to_move(tree: &OpenTree, version: &Version) -> Arc<BTreeSet<u64>> {
 }
 
 /// Returns what kind of queries the new parts should be tuned for.
-fn asked(tree: &OpenTree, parts: &Parts, job: &MergeJob) -> Asked {
-    let before =
-        parts.within(&job.range).next().map_or_else(Asked::default, |(_, part)| part.asked());
+fn query_mix(tree: &OpenTree, parts: &Parts, job: &MergeJob) -> QueryMix {
+    let before = parts
+        .within(&job.range)
+        .next()
+        .map_or_else(QueryMix::default, |(_, part)| part.query_mix());
     if !tree.table_files.options.learn_questions {
         return before;
     }
-    tree.asked.asked(&tree.counters, before, job.range.from.is_empty())
+    tree.query_mix.mix(&tree.counters, before, job.range.from.is_empty())
 }
 
 /// Returns the approximate number of keys in a part that the merge builds.

@@ -14,7 +14,7 @@ use crate::shared::merge_lanes::Lane;
 use crate::sync::{Arc, Ordering, current, lock};
 use crate::write::engine::Engine;
 use crate::write::merge_plan::MergePlan;
-use crate::write::open_merges::{Leftovers, MergeId, Next};
+use crate::write::open_merges::{AfterStep, Leftovers, MergeId};
 use crate::write::submerge::Submerge;
 use crate::write::work::Work;
 
@@ -87,11 +87,11 @@ impl Engine {
         };
         drop(work);
         match next {
-            Next::GoOn(left) => {
+            AfterStep::GoOn(left) => {
                 step.is_done = true;
                 left.abandon(self);
             }
-            Next::Install(outputs) => {
+            AfterStep::Install(outputs) => {
                 let bytes = outputs.iter().map(|output| output.run.bytes()).sum();
                 plan.install(self, outputs).map_err(|error| step.failed(error))?;
                 self.counters.merges.fetch_add(1, Ordering::Relaxed);

@@ -50,7 +50,7 @@ struct OpenMerge {
 }
 
 /// What to do after a step.
-pub(crate) enum Next {
+pub(crate) enum AfterStep {
     /// Other steps follow. If the merge has failed elsewhere, the leftovers must be abandoned.
     GoOn(Leftovers),
     /// All submerges are done.
@@ -160,8 +160,8 @@ impl OpenMerges {
     }
 
     /// Puts a submerge back after a step that was not its last.
-    pub(crate) fn put_back(&mut self, id: MergeId, submerge: Submerge) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
+    pub(crate) fn put_back(&mut self, id: MergeId, submerge: Submerge) -> AfterStep {
+        let Some(open) = self.find(id) else { return AfterStep::GoOn(Leftovers::default()) };
         let at = open.waiting.partition_point(|other| other.place() < submerge.place());
         open.waiting.insert(at, submerge);
         self.step_ended(id)
@@ -169,16 +169,16 @@ impl OpenMerges {
 
     /// Ends a submerge. After the last one, the merge still counts as running, since it is
     /// installed next.
-    pub(crate) fn ended(&mut self, id: MergeId, output: MergeOutput) -> Next {
-        let Some(open) = self.find(id) else { return Next::GoOn(Leftovers::default()) };
+    pub(crate) fn ended(&mut self, id: MergeId, output: MergeOutput) -> AfterStep {
+        let Some(open) = self.find(id) else { return AfterStep::GoOn(Leftovers::default()) };
         open.outputs.push(output);
         if Some(open.outputs.len()) == open.submerges {
-            return Next::Install(std::mem::take(&mut open.outputs));
+            return AfterStep::Install(std::mem::take(&mut open.outputs));
         }
         self.step_ended(id)
     }
 
-    fn step_ended(&mut self, id: MergeId) -> Next {
+    fn step_ended(&mut self, id: MergeId) -> AfterStep {
         let mut left = Leftovers::default();
         if let Some(open) = self.find(id) {
             open.running -= 1;
@@ -187,7 +187,7 @@ impl OpenMerges {
             }
         }
         self.close_released();
-        Next::GoOn(left)
+        AfterStep::GoOn(left)
     }
 
     /// Closes a merge that was installed. Forgets failures of merges that are no longer open.

@@ -11,7 +11,7 @@
 //! (ordering rule 3).
 
 use trommel_filters::{
-    Asked, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder, Questions,
+    EmptyQueries, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder, QueryMix,
 };
 
 use crate::entries::key_bounds::KeyBounds;
@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::files::distinct_keys::Keys;
 use crate::files::placed_run::PlacedRun;
 use crate::guard::allotment::Allotment;
-use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
+use crate::guard::rebuild::{BASE_CODE_END, insert_run, part_builder};
 use crate::plan::flush_size::OverlayShare;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
 use crate::tree::open_tree::OpenTree;
@@ -75,14 +75,14 @@ pub(crate) struct Expected {
     /// The number of keys in all parts, and in one part, approximately.
     pub(crate) all_keys: u64,
     pub(crate) keys: u64,
-    pub(crate) asked: Asked,
-    pub(crate) questions: Questions,
+    pub(crate) query_mix: QueryMix,
+    pub(crate) empty_queries: EmptyQueries,
 }
 
 impl Expected {
     fn prepare(&self, builder: PartBuilder) -> PartBuilder {
-        let builder = builder.asked(self.asked).with_sample(&self.sample, self.keys);
-        builder.with_questions(&self.questions, &self.sample, self.all_keys)
+        let builder = builder.query_mix(self.query_mix).with_sample(&self.sample, self.keys);
+        builder.with_empty_queries(&self.empty_queries, &self.sample, self.all_keys)
     }
 }
 
@@ -194,7 +194,7 @@ impl Building {
         let builder = std::mem::replace(&mut self.builder, next);
         self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
         let lower = std::mem::replace(&mut self.lower, lower.to_vec());
-        self.done.push((lower, builder.finish(OLDEST_RUN)));
+        self.done.push((lower, builder.finish(BASE_CODE_END)));
     }
 
     fn done_bytes(&self) -> usize {

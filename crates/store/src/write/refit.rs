@@ -74,8 +74,8 @@ impl Refit {
         let Some((lower, bits_per_key)) = change else { return Ok(None) };
         let (bounds, part) = parts.at(lower).expect("what is allotted is a part's");
         let grf = GrfOptions { bits_per_key, ..*part.options() };
-        let questions = tree.asked_keys.known(part, &bounds);
-        let made_for = MadeFor { asked: part.asked(), questions };
+        let empty_queries = tree.empty_query_sample.known(part, &bounds);
+        let made_for = MadeFor { query_mix: part.query_mix(), empty_queries };
         let layout = &version.layout;
         let part = rebuild_part(
             &tree.table_files.options,

@@ -87,7 +87,7 @@ impl Engine {
 
     /// Whether a part is being rebuilt, or parts should be considered.
     pub(crate) fn is_refit_due(&self, work: &Work) -> bool {
-        if self.asked_keys.lately().is_none() {
+        if self.empty_query_sample.recent().is_none() {
             return false;
         }
         let Some(refit) = work.refit.as_deref() else { return true };
@@ -98,13 +98,13 @@ impl Engine {
     /// Returns when a thread considers parts again. None: never, since recent queries are not
     /// sampled.
     pub(crate) fn next_refit_look(&self) -> Option<Duration> {
-        self.asked_keys.lately()?;
+        self.empty_query_sample.recent()?;
         let work = lock(&self.work);
         Some(work.refit.as_deref().and_then(RefitWork::pause_left).unwrap_or(LOOK_AGAIN))
     }
 
     fn seen(&self) -> Option<Seen> {
-        let questions = self.asked_keys.lately()?.noted() / LOOK_EACH;
+        let questions = self.empty_query_sample.recent()?.noted() / LOOK_EACH;
         let now = self.current.pin();
         let (flushes, merge_epoch) = (now.layout.next_flush.0, now.merge_epoch);
         Some(Seen { questions, flushes, merge_epoch })

@@ -92,7 +92,7 @@ impl Engine {
     /// nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
         self.sweep();
-        self.seal_if_asked();
+        self.seal_if_requested();
         Ok(self.flush_step()? || self.lone_merge_step(None)? || self.refit_step())
     }
 
@@ -100,7 +100,7 @@ impl Engine {
     /// false if there is none.
     pub(crate) fn step_any(&self, choice: usize) -> Result<bool> {
         self.sweep();
-        self.seal_if_asked();
+        self.seal_if_requested();
         let work = lock(&self.work);
         let flushes = usize::from(self.is_wanted(WorkKind::Flush, &work));
         let merges = self.merge_choices(&work);
@@ -150,11 +150,11 @@ impl Engine {
         })
     }
 
-    /// Seals the active memtable if stores that share write memory have asked for it, and if it is
+    /// Seals the active memtable if stores that share write memory have requested it, and if it is
     /// possible now. Otherwise the writer or the flush that prevents it calls this thread when it
     /// is done. Returns false if sealing failed.
-    pub(crate) fn seal_if_asked(&self) -> bool {
-        if !self.memory().is_some_and(|memory| memory.asked()) {
+    pub(crate) fn seal_if_requested(&self) -> bool {
+        if !self.memory().is_some_and(|memory| memory.seal_is_requested()) {
             return true;
         }
         let writer = self.commit.try_writer().or_else(|| {
@@ -255,7 +255,7 @@ impl Engine {
         // longer than necessary.
         let was_logged = || self.current.pin().active.first_log().is_some();
         lag.active_bytes >= self.table_files.options.write_buffer_bytes
-            || self.memory().is_some_and(|memory| memory.asked())
+            || self.memory().is_some_and(|memory| memory.seal_is_requested())
             || !self.has_log() && was_logged()
     }
 

@@ -62,25 +62,25 @@ fn what_memory_tells_is_what_a_get_says_and_nothing_is_read() {
         for asked in 0..2 * KEYS + 2 {
             let asked = asked.to_be_bytes();
             let before = (disk.operations(), db.stats().expect("open").point.queries);
-            let told = db.get_if_cached(asked).map(|told| told.expect("nothing is read"));
+            let cached = db.get_if_cached(asked).map(|cached| cached.expect("nothing is read"));
             let after = (disk.operations(), db.stats().expect("open").point.queries);
-            assert_eq!(after, (before.0, before.1 + u64::from(told.is_some())), "{guard}");
+            assert_eq!(after, (before.0, before.1 + u64::from(cached.is_some())), "{guard}");
             let value = db.get(asked).expect("reads");
-            assert!(told.as_ref().is_none_or(|told| *told == value), "{guard}: {asked:?}");
-            known[0] += u32::from(told.is_some());
+            assert!(cached.as_ref().is_none_or(|cached| *cached == value), "{guard}: {asked:?}");
+            known[0] += u32::from(cached.is_some());
             // Its blocks are in the cache now.
-            let again = db.get_if_cached(asked).map(|told| told.expect("nothing is read"));
+            let again = db.get_if_cached(asked).map(|cached| cached.expect("nothing is read"));
             let is_elsewhere =
                 value.as_ref().is_some_and(|it| it.len() > 1000 || it.contains(&b'x'));
             assert!(again.is_some() || is_elsewhere, "{guard}: {asked:?}");
-            assert!(again.is_none_or(|told| told == value), "{guard}: {asked:?}");
+            assert!(again.is_none_or(|cached| cached == value), "{guard}: {asked:?}");
             let of_snapshot = db.snapshot().get_if_cached(asked).map(|it| it.expect("is told"));
             assert_eq!(of_snapshot, db.get_if_cached(asked).map(|it| it.expect("is told")));
             known[1] += u32::from(value.is_none());
             known[2] += u32::from(is_elsewhere);
         }
-        let [told, without, elsewhere] = known;
-        assert!(told > 1000 && without > 2000 && elsewhere > 100, "{guard}: {known:?}");
+        let [cached, without, elsewhere] = known;
+        assert!(cached > 1000 && without > 2000 && elsewhere > 100, "{guard}: {known:?}");
     }
 }
 
@@ -92,7 +92,7 @@ fn a_broken_disk_and_a_closed_store_are_told() {
     db.flush().expect("flushes");
     disk.fail_from(0, Fault::Io);
     for number in 0..KEYS {
-        assert!(db.get_if_cached(key(number)).is_none_or(|told| told.is_ok()), "{number}");
+        assert!(db.get_if_cached(key(number)).is_none_or(|cached| cached.is_ok()), "{number}");
     }
     disk.mend();
     db.close().expect("closes");

@@ -110,7 +110,7 @@ fn check(db: &Db, map: &Map, case: &str) {
 fn tables_of_other_tuning_are_opened_and_answer() {
     for kind in KINDS {
         let (disk, mut map) = (Memory::new(), Map::new());
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         for place in 0..tunings().len() {
             let db = open(&disk, kind, place);
             let case = format!("{}, tuning {place}", kind.name());
@@ -120,12 +120,12 @@ fn tables_of_other_tuning_are_opened_and_answer() {
             }
             write(&db, place as u64, &mut map);
             check(&db, &map, &case);
-            told.push(db.stats().expect("open").guard.tuning.expect("it is told something"));
+            seen.push(db.stats().expect("open").guard.tuning.expect("it is told something"));
             db.close().expect("closes");
         }
-        told.sort();
-        told.dedup();
-        assert!(told.len() >= 3, "{}: {told:?}", kind.name());
+        seen.sort();
+        seen.dedup();
+        assert!(seen.len() >= 3, "{}: {seen:?}", kind.name());
         let db = open(&disk, kind, 0);
         db.compact().expect("compacts");
         check(&db, &map, "all as one run");

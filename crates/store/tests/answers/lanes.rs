@@ -254,8 +254,8 @@ fn several_merges_are_open_at_once() {
         world.db().settle().expect("settles");
         world.check();
         // A guard that merges tell of every key has one at a time.
-        let is_told = matches!(guard, GuardKind::Locator(_) | GuardKind::GrfHuffman);
-        assert_eq!(world.most_merging, if is_told { 1 } else { 4 }, "{guard}");
+        let is_reported = matches!(guard, GuardKind::Locator(_) | GuardKind::GrfHuffman);
+        assert_eq!(world.most_merging, if is_reported { 1 } else { 4 }, "{guard}");
     }
 }
 

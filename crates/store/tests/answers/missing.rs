@@ -56,7 +56,7 @@ fn files(disk: &Memory, ending: &str) -> Vec<PathBuf> {
     names.filter(|name| name.ends_with(ending)).map(|name| Path::new(DIR).join(name)).collect()
 }
 
-fn told(path: &Path) -> String {
+fn missing_message(path: &Path) -> String {
     format!("{} is missing: ", path.display())
 }
 
@@ -118,7 +118,10 @@ fn every_table_that_is_gone_is_named() {
         let report = verify(&disk);
         assert_eq!(report.damage.len(), place + 1, "{:?}", report.damage);
         for gone in &tables[..=place] {
-            assert!(report.damage.iter().any(|line| line.starts_with(&told(gone))), "{gone:?}");
+            assert!(
+                report.damage.iter().any(|line| line.starts_with(&missing_message(gone))),
+                "{gone:?}"
+            );
         }
     }
     assert!(matches!(open(&disk), Err(Error::FileMissing { .. })));
@@ -135,7 +138,7 @@ fn what_is_gone_hides_no_damage() {
     disk.flip_bit(&tables[1], 10, 0);
     disk.flip_bit(&logs[0], 40, 0);
     let damage = verify(&disk).damage;
-    for words in [told(&tables[0]), format!("{} is damaged", tables[1].display())] {
+    for words in [missing_message(&tables[0]), format!("{} is damaged", tables[1].display())] {
         assert!(damage.iter().any(|line| line.starts_with(&words)), "{words}: {damage:?}");
     }
     let words = format!("{} is damaged", logs[0].display());
@@ -151,11 +154,18 @@ fn an_image_of_the_filter_that_is_gone_is_missing() {
     let image = files(&disk, ".filter").pop().expect("an image");
     disk.remove(&image).expect("removes");
     let of_files = verify(&disk).damage;
-    assert!(of_files.len() == 1 && of_files[0].starts_with(&told(&image)), "{of_files:?}");
+    assert!(
+        of_files.len() == 1 && of_files[0].starts_with(&missing_message(&image)),
+        "{of_files:?}"
+    );
     let db = open(&disk).expect("opens");
     let stats = db.stats().expect("open");
     assert_eq!(stats.filter_recovery.to_string(), "rebuilt: the image is missing");
-    assert!(stats.guard.damaged[0].starts_with(&told(&image)), "{:?}", stats.guard.damaged);
+    assert!(
+        stats.guard.damaged[0].starts_with(&missing_message(&image)),
+        "{:?}",
+        stats.guard.damaged
+    );
     assert_eq!(db.verify().expect("verifies").damage, of_files);
     drop(db);
     let report = repair_with(DIR, &environment(&disk)).expect("repairs");
@@ -168,7 +178,7 @@ fn is_missed(disk: &Memory, log: &Path) {
     disk.remove(log).expect("removes");
     refused(disk, log);
     let damage = verify(disk).damage;
-    assert!(damage.len() == 1 && damage[0].starts_with(&told(log)), "{damage:?}");
+    assert!(damage.len() == 1 && damage[0].starts_with(&missing_message(log)), "{damage:?}");
     let lost = repair_with(DIR, &environment(disk)).expect("repairs").lost;
     let name = log.file_name().expect("a file").to_string_lossy();
     assert!(lost.len() == 1 && lost[0].file == *name, "{log:?}: {lost:?}");
@@ -256,7 +266,7 @@ fn a_manifest_that_is_gone_hides_no_damage() {
     let tables = files(&disk, ".table");
     disk.flip_bit(&tables[2], 10, 0);
     let damage = verify(&disk).damage;
-    assert!(damage.len() == 2 && damage[0].starts_with(&told(&manifest)), "{damage:?}");
+    assert!(damage.len() == 2 && damage[0].starts_with(&missing_message(&manifest)), "{damage:?}");
 }
 
 #[test] // It "has files, but no MANIFEST" for those who repair, while opening made a store there.

@@ -128,12 +128,12 @@ fn repair_without(world: &World, byte: u64) {
         let got = db.get(key).expect("gets").map(|value| value.to_vec());
         assert_eq!(got.as_ref(), Some(value), "byte {byte}, get {key:?}");
     }
-    let is_told = |doubt: &Doubt| {
+    let is_reported = |doubt: &Doubt| {
         let of = |words| doubt.what.contains(words);
         of("left over from a merge") || of("was merged into another")
     };
     let is_back = found.keys().any(|key| !world.model.contains_key(key));
-    assert!(!is_back || report.doubts.iter().any(is_told), "byte {byte}: {report:?}");
+    assert!(!is_back || report.doubts.iter().any(is_reported), "byte {byte}: {report:?}");
 }
 
 // A table that was trimmed was set aside, since it had left the tree; of two pieces one was

@@ -208,10 +208,10 @@ fn a_fault_and_then_a_power_cut_leave_no_manifest_without_its_tables() {
                 Err(Error::FileMissing { .. } | Error::NotAStore { .. } | Error::Missing { .. })
             );
             let case = format!("operation {n}, power cut {seed}");
-            let told = copy.as_ref().err().map(ToString::to_string);
+            let failure = copy.as_ref().err().map(ToString::to_string);
             assert!(
                 is_complete(copy, &expected, &case) || refused && made.is_err(),
-                "{case}: {told:?}"
+                "{case}: {failure:?}"
             );
         }
     }

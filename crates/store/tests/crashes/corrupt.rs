@@ -163,8 +163,8 @@ fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
             let db = open(&disk, guard).expect("opens without the filter");
             let case = format!("{guard}, byte {byte}");
             assert_eq!(check_all(&db, &contents), 0, "{case}");
-            let told = db.stats().expect("open").guard.damaged;
-            assert!(told.len() == 1 && told[0].contains(".table"), "{case}: {told:?}");
+            let damaged = db.stats().expect("open").guard.damaged;
+            assert!(damaged.len() == 1 && damaged[0].contains(".table"), "{case}: {damaged:?}");
             assert!(db.stats().expect("open").guard.memory_bytes < filters, "{case}");
             db.compact().expect("compacts");
             assert_eq!(db.stats().expect("open").guard.damaged, [""; 0], "{case}");
@@ -193,10 +193,10 @@ fn check_damaged_image(disk: &Memory, path: &Path, contents: &Contents, case: &s
     let stats = db.stats().expect("open");
     assert!(matches!(stats.filter_recovery, FilterRecovery::Rebuilt { .. }), "{case}: {stats:?}");
     let name = path.display().to_string();
-    let told = |texts: &[String]| texts.len() == 1 && texts[0].contains(&name);
-    assert!(told(&stats.guard.damaged), "{case}: {:?}", stats.guard.damaged);
+    let names_it = |texts: &[String]| texts.len() == 1 && texts[0].contains(&name);
+    assert!(names_it(&stats.guard.damaged), "{case}: {:?}", stats.guard.damaged);
     let damage = db.verify().expect("verifies").damage;
-    assert!(told(&damage), "{case}: {damage:?}");
+    assert!(names_it(&damage), "{case}: {damage:?}");
 }
 
 #[test]

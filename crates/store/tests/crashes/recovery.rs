@@ -83,12 +83,12 @@ impl Place {
     }
 
     fn named(&self, error: &trommel::Error) -> String {
-        let told = error.to_string();
+        let message = error.to_string();
         let files = ["MANIFEST", ".wal", ".table", ".filter"];
-        let is_named = told.contains(&self.dir.display().to_string())
-            && files.iter().any(|file| told.contains(file));
-        assert!(is_named, "no file is named: {told}");
-        told
+        let is_named = message.contains(&self.dir.display().to_string())
+            && files.iter().any(|file| message.contains(file));
+        assert!(is_named, "no file is named: {message}");
+        message
     }
 }
 
@@ -106,7 +106,7 @@ fn files_of(disk: &Memory) -> Files {
 
 /// A store as it was at one moment, and what it holds then.
 #[derive(Clone)]
-struct Moment {
+struct StoreState {
     files: Files,
     contents: Contents,
 }
@@ -116,7 +116,7 @@ struct History {
     disk: Memory,
     db: Db,
     contents: Contents,
-    moments: Vec<Moment>,
+    moments: Vec<StoreState>,
 }
 
 impl History {
@@ -130,7 +130,7 @@ impl History {
 
     fn keep(&mut self) {
         let (files, contents) = (files_of(&self.disk), self.contents.clone());
-        self.moments.push(Moment { files, contents });
+        self.moments.push(StoreState { files, contents });
     }
 
     fn put(&mut self, key: &str, value: &str) {
@@ -165,10 +165,10 @@ impl History {
         self.keep();
     }
 
-    fn close(self) -> Vec<Moment> {
+    fn close(self) -> Vec<StoreState> {
         let History { disk, db, contents, mut moments } = self;
         db.close().expect("closes");
-        moments.push(Moment { files: files_of(&disk), contents });
+        moments.push(StoreState { files: files_of(&disk), contents });
         moments
     }
 }
@@ -196,14 +196,15 @@ fn cut(files: &Files, name: &str, len: usize) -> Files {
 }
 
 /// What a log that is cut at `len` must give: the last moment at which it was no longer than that.
-fn state_at<'m>(moments: &'m [Moment], log: &str, len: usize) -> &'m Contents {
-    let is_whole = |moment: &&Moment| moment.files.get(log).is_some_and(|bytes| bytes.len() <= len);
+fn state_at<'m>(moments: &'m [StoreState], log: &str, len: usize) -> &'m Contents {
+    let is_whole =
+        |moment: &&StoreState| moment.files.get(log).is_some_and(|bytes| bytes.len() <= len);
     let last = moments.iter().rev().find(is_whole);
     &last.unwrap_or(&moments[0]).contents
 }
 
 /// The moments of a store with a table and a log; at the first of them the log is empty.
-fn one_log(guard: GuardKind) -> Vec<Moment> {
+fn one_log(guard: GuardKind) -> Vec<StoreState> {
     let mut history = History::begin(guard, 4096);
     history.put("in a table", "flushed");
     history.work(Db::flush);
@@ -261,7 +262,7 @@ fn a_log_that_is_cut_gives_the_writes_that_are_whole_on_the_real_disk() {
 }
 
 /// The moments of a store whose full memtable waits with its log while the next log is written.
-fn two_logs() -> Vec<Moment> {
+fn two_logs() -> Vec<StoreState> {
     let mut history = History::begin(GuardKind::Grf, 1024);
     history.put("in a table", "flushed");
     history.work(Db::flush);
@@ -315,7 +316,7 @@ fn of_two_logs_the_second_may_be_cut_and_the_first_may_not_on_the_real_disk() {
 
 /// Edits of every kind: flushes, merges inside and into the last level, an image, tables that
 /// leave; and a peaceful end.
-fn many_edits(guard: GuardKind) -> Vec<Moment> {
+fn many_edits(guard: GuardKind) -> Vec<StoreState> {
     let mut history = History::begin(guard, 4096);
     history.keep();
     for round in 0..4 {
@@ -387,7 +388,7 @@ fn check_flips(guard: GuardKind, step: usize, place: fn(&Files) -> Place) {
     (10..16).for_each(|number| history.put(&format!("key {number:02}"), "newer"));
     history.work(Db::flush);
     write_all_kinds(&mut history);
-    let Some(Moment { files, contents }) = history.close().pop() else { panic!("no moment") };
+    let Some(StoreState { files, contents }) = history.close().pop() else { panic!("no moment") };
     let kinds = ["MANIFEST", ".wal", ".table"];
     assert!(kinds.iter().all(|kind| files.keys().any(|name| name.contains(kind))), "a kind lacks");
     let is_global = guard == GuardKind::Grf;

@@ -249,8 +249,8 @@ fn a_sound_table_in_the_place_of_another_is_set_aside() {
         let disk = copy(&pristine);
         disk.put_file(place, pristine.file(other).expect("is there"));
         let report = repair(&disk).expect("repairs");
-        let is_told = report.lost.iter().any(|loss| loss.what.contains("under another name"));
-        assert_eq!(is_told, place != other, "{case}: {report:?}");
+        let is_reported = report.lost.iter().any(|loss| loss.what.contains("under another name"));
+        assert_eq!(is_reported, place != other, "{case}: {report:?}");
         assert!(all_from_history(&sound_contents(&disk, &case)), "{case}");
     }
 }

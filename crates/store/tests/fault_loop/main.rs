@@ -479,16 +479,16 @@ fn contents(db: &Db) -> BTreeMap<String, u32> {
 
 /// Runs a case. A panic in it says which case it was.
 fn run(case: Case, bed: &Bed) -> bool {
-    struct Told(Case);
-    impl Drop for Told {
+    struct NamesItsCase(Case);
+    impl Drop for NamesItsCase {
         fn drop(&mut self) {
             if std::thread::panicking() {
                 eprintln!("in {:?}", self.0);
             }
         }
     }
-    let told = Told(case);
-    told.0.run(bed)
+    let named = NamesItsCase(case);
+    named.0.run(bed)
 }
 
 /// Faults of these kinds, once and lasting, in all phases, `operations` of each phase. Gives how

@@ -168,7 +168,7 @@ fn every_machine_writes_the_same_bytes() {
         let (written, golden) = (files(folder.path()), files(&golden(store)));
         assert!(written.keys().eq(golden.keys()), "{:?}, not {:?}", written.keys(), golden.keys());
         for (name, bytes) in &written {
-            let place = bytes.iter().zip(&golden[name]).position(|(own, told)| own != told);
+            let place = bytes.iter().zip(&golden[name]).position(|(own, expected)| own != expected);
             assert_eq!((bytes.len(), place), (golden[name].len(), None), "{store}/{name}");
         }
     }

@@ -83,7 +83,7 @@ pub(crate) fn rewrite(path: &Path, bytes: &[u8]) {
 }
 
 /// When what is done, and to which file.
-struct Plan {
+struct Meddling {
     path: PathBuf,
     deed: Deed,
     at: u64,
@@ -92,11 +92,11 @@ struct Plan {
 
 /// The real disk, on which somebody meddles with a file while it is looked at.
 #[derive(Clone)]
-pub(crate) struct Meddled(Arc<Mutex<Plan>>);
+pub(crate) struct Meddled(Arc<Mutex<Meddling>>);
 
 impl Meddled {
     pub(crate) fn new(path: &Path, deed: Deed, at: u64) -> Meddled {
-        Meddled(Arc::new(Mutex::new(Plan { path: path.to_path_buf(), deed, at, looks: 0 })))
+        Meddled(Arc::new(Mutex::new(Meddling { path: path.to_path_buf(), deed, at, looks: 0 })))
     }
 
     /// Whether it was done: there were so many looks.

@@ -158,9 +158,9 @@ pub(crate) fn in_time<T: Send + 'static>(case: &str, f: impl FnOnce() -> T + Sen
     }
 }
 
-pub(crate) type Told = Result<String, Error>;
+pub(crate) type CallResult = Result<String, Error>;
 
-pub(crate) fn open_and_read(path: &Path) -> Told {
+pub(crate) fn open_and_read(path: &Path) -> CallResult {
     let db = Db::open(path, options())?;
     let mut rows = 0;
     for row in 0..ROWS {
@@ -175,7 +175,7 @@ pub(crate) fn open_and_read(path: &Path) -> Told {
     Ok(format!("{rows} rows"))
 }
 
-pub(crate) fn follow_and_read(path: &Path) -> Told {
+pub(crate) fn follow_and_read(path: &Path) -> CallResult {
     let follower = Db::follow(path, FollowOptions::new().options(options()))?;
     for row in 0..ROWS {
         let found = follower.get(row.to_be_bytes())?;
@@ -186,11 +186,11 @@ pub(crate) fn follow_and_read(path: &Path) -> Told {
     Ok(format!("{ROWS} rows"))
 }
 
-pub(crate) fn peek_at(path: &Path) -> Told {
+pub(crate) fn peek_at(path: &Path) -> CallResult {
     peek(path).map(|tree| format!("{} runs", tree.runs.len()))
 }
 
-pub(crate) fn dump_all(path: &Path) -> Told {
+pub(crate) fn dump_all(path: &Path) -> CallResult {
     let mut items = 0;
     dump(&Disk, path, &mut |_| {
         items += 1;
@@ -199,15 +199,15 @@ pub(crate) fn dump_all(path: &Path) -> Told {
     Ok(format!("{items} items"))
 }
 
-pub(crate) fn repair_it(path: &Path) -> Told {
+pub(crate) fn repair_it(path: &Path) -> CallResult {
     repair(path).map(|report| format!("{report:?}"))
 }
 
 /// A call of a folder, and what it tells.
-type Call = (&'static str, fn(&Path) -> Told);
+type Call = (&'static str, fn(&Path) -> CallResult);
 
 pub(crate) const CALLS: [Call; 5] = [
-    ("open", open_and_read as fn(&Path) -> Told),
+    ("open", open_and_read as fn(&Path) -> CallResult),
     ("follow", follow_and_read),
     ("peek", peek_at),
     ("dump", dump_all),
@@ -215,17 +215,17 @@ pub(crate) const CALLS: [Call; 5] = [
 ];
 
 /// A folder with a sound store, one for what lies outside, and where copies go.
-pub(crate) struct Ground {
+pub(crate) struct TestFolders {
     pub(crate) root: tempfile::TempDir,
     copies: u32,
 }
 
-impl Ground {
+impl TestFolders {
     pub(crate) fn new() -> Self {
         let root = tempfile::tempdir().expect("a temporary folder");
         make_store(&root.path().join("sound"));
         fs::create_dir(root.path().join("outside")).expect("makes a folder");
-        Ground { root, copies: 0 }
+        TestFolders { root, copies: 0 }
     }
 
     pub(crate) fn sound(&self) -> PathBuf {

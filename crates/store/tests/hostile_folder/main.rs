@@ -26,7 +26,8 @@ use trommel::options::{DirectIo, Overlap};
 use trommel::tools::repair;
 
 use ground::{
-    CALLS, Ground, ROWS, THINGS, Thing, contents, in_time, names, names_it, newest, options, value,
+    CALLS, ROWS, THINGS, TestFolders, Thing, contents, in_time, names, names_it, newest, options,
+    value,
 };
 
 /// More than a store of a few small files takes in memory.
@@ -35,26 +36,26 @@ const TERABYTE: u64 = 1 << 40;
 
 #[test]
 fn what_is_no_file_is_an_error_that_names_it_and_is_not_followed() {
-    let mut ground = Ground::new();
-    let sound = ground.sound();
+    let mut folders = TestFolders::new();
+    let sound = folders.sound();
     let (table, log) = (newest(&sound, ".table"), newest(&sound, ".wal"));
     let needed = ["MANIFEST", &table, &log].map(String::from);
     for thing in THINGS {
         for name in &needed {
             for (call, f) in CALLS {
-                let (copy, outside) = (ground.copy(), ground.outside());
+                let (copy, outside) = (folders.copy(), folders.outside());
                 let case = format!("{thing:?} in place of {name}, {call}");
                 if !thing.put(&copy.join(name), &outside) {
                     continue;
                 }
                 let before = contents(&outside);
                 let path = copy.clone();
-                let told = in_time(&case, move || f(&path));
+                let outcome = in_time(&case, move || f(&path));
                 assert!(contents(&outside) == before, "{case}: what lies outside was changed");
-                match told {
+                match outcome {
                     // It reads the manifest alone.
                     Ok(_) if call == "peek" && name != "MANIFEST" => {}
-                    Ok(told) => panic!("{case}: {told}"),
+                    Ok(text) => panic!("{case}: {text}"),
                     Err(error) => {
                         assert!(names_it(&error, name), "{case}: {error}");
                         assert!(error.to_string().contains(thing.word()), "{case}: {error}");
@@ -68,24 +69,24 @@ fn what_is_no_file_is_an_error_that_names_it_and_is_not_followed() {
 
 #[test]
 fn what_is_no_file_and_is_not_needed_is_passed_over() {
-    let mut ground = Ground::new();
-    let sound = ground.sound();
+    let mut folders = TestFolders::new();
+    let sound = folders.sound();
     let image = newest(&sound, ".filter");
     let others =
         ["LOCK", "MANIFEST.new", "000900.table", "000900.filter", "notes.txt", "lost", "a b"];
     for thing in THINGS {
         for name in others.iter().copied().chain([&*image]) {
             for (call, f) in CALLS {
-                let (copy, outside) = (ground.copy(), ground.outside());
+                let (copy, outside) = (folders.copy(), folders.outside());
                 let case = format!("{thing:?} in place of {name}, {call}");
                 if !thing.put(&copy.join(name), &outside) {
                     continue;
                 }
                 let before = contents(&outside);
                 let path = copy.clone();
-                let told = in_time(&case, move || f(&path));
+                let outcome = in_time(&case, move || f(&path));
                 assert!(contents(&outside) == before, "{case}: what lies outside was changed");
-                if let Err(error) = &told {
+                if let Err(error) = &outcome {
                     assert!(names_it(error, name), "{case}: {error}");
                     assert!(!["notes.txt", "a b"].contains(&name), "{case}: {error}");
                 } else {
@@ -99,9 +100,9 @@ fn what_is_no_file_and_is_not_needed_is_passed_over() {
 
 #[test]
 fn an_open_store_whose_files_are_replaced_tells_so_and_takes_nothing_along() {
-    let mut ground = Ground::new();
+    let mut folders = TestFolders::new();
     for thing in THINGS {
-        let (copy, outside) = (ground.copy(), ground.outside());
+        let (copy, outside) = (folders.copy(), folders.outside());
         let db = Db::open(&copy, options()).expect("opens");
         let table = newest(&copy, ".table");
         let case = format!("{thing:?} in place of {table}");
@@ -109,7 +110,7 @@ fn an_open_store_whose_files_are_replaced_tells_so_and_takes_nothing_along() {
             continue;
         }
         let before = contents(&outside);
-        let target = ground.root.path().join(format!("checkpoint of {thing:?}"));
+        let target = folders.root.path().join(format!("checkpoint of {thing:?}"));
         in_time(&case, move || {
             let error = db.checkpoint(&target).expect_err("a table is gone");
             assert!(names_it(&error, &table), "{error}");
@@ -127,15 +128,15 @@ fn an_open_store_whose_files_are_replaced_tells_so_and_takes_nothing_along() {
 
 #[test]
 fn what_repair_and_checkpoints_make_stays_in_their_folders() {
-    let mut ground = Ground::new();
+    let mut folders = TestFolders::new();
     for thing in THINGS {
-        let (copy, outside) = (ground.copy(), ground.outside());
+        let (copy, outside) = (folders.copy(), folders.outside());
         // There is something to mend, and its place is taken.
         let table = copy.join(newest(&copy, ".table"));
         let mut bytes = fs::read(&table).expect("reads");
         bytes[20] ^= 1;
         fs::write(&table, bytes).expect("writes");
-        let target = ground.root.path().join(format!("target of {thing:?}"));
+        let target = folders.root.path().join(format!("target of {thing:?}"));
         fs::create_dir(&target).expect("makes a folder");
         let case = format!("{thing:?}");
         if !thing.put(&copy.join("lost"), &outside) || !thing.put(&target.join("LOCK"), &outside) {
@@ -148,7 +149,7 @@ fn what_repair_and_checkpoints_make_stays_in_their_folders() {
             Ok(_) => assert_eq!(thing, Thing::Folder),
             Err(error) => assert!(names_it(&error, "lost"), "{case}: {error}"),
         }
-        let db = Db::open(ground.sound(), options()).expect("opens");
+        let db = Db::open(folders.sound(), options()).expect("opens");
         let made = in_time(&case, move || db.checkpoint(&of_checkpoint));
         let error = made.expect_err("its lock cannot be taken");
         assert!(names_it(&error, "LOCK"), "{case}: {error}");
@@ -165,33 +166,33 @@ fn stretch(path: &Path) {
 
 #[test]
 fn a_sparse_terabyte_costs_no_memory_and_no_hours() {
-    let mut ground = Ground::new();
-    let sound = ground.sound();
+    let mut folders = TestFolders::new();
+    let sound = folders.sound();
     let kinds = [".table", ".filter", ".wal"].map(|kind| newest(&sound, kind));
     for name in std::iter::once("MANIFEST".to_string()).chain(kinds) {
         for is_emptied in [false, true] {
             for (call, f) in CALLS {
-                let copy = ground.copy();
+                let copy = folders.copy();
                 let case = format!("{name}, emptied: {is_emptied}, {call}");
                 if is_emptied {
                     fs::write(copy.join(&name), "").expect("empties");
                 }
                 stretch(&copy.join(&name));
                 let path = copy.clone();
-                let (told, memory) = in_time(&case, move || {
-                    let mut told = None;
-                    let memory = measure(|| told = Some(f(&path)));
-                    (told.expect("it was called"), memory.bytes_max)
+                let (outcome, memory) = in_time(&case, move || {
+                    let mut outcome = None;
+                    let memory = measure(|| outcome = Some(f(&path)));
+                    (outcome.expect("it was called"), memory.bytes_max)
                 });
                 assert!(memory < MEMORY_MAX, "{case}: {memory} bytes of memory");
-                if let Err(error) = &told {
+                if let Err(error) = &outcome {
                     assert!(names_it(error, &name), "{case}: {error}");
                 }
                 // Zeros behind what was written are what a crash leaves of a log or a manifest. In
                 // other files they are damage.
                 let is_needed = name == "MANIFEST" || name.ends_with(".table");
                 if call == "open" && is_needed && (is_emptied || name.ends_with(".table")) {
-                    assert!(told.is_err(), "{case}: {told:?}");
+                    assert!(outcome.is_err(), "{case}: {outcome:?}");
                 }
                 fs::remove_dir_all(copy).expect("removes");
             }
@@ -201,14 +202,14 @@ fn a_sparse_terabyte_costs_no_memory_and_no_hours() {
 
 #[test]
 fn a_file_that_shrinks_while_it_is_read_is_an_error() {
-    let mut ground = Ground::new();
+    let mut folders = TestFolders::new();
     for (direct, overlap) in [
         (DirectIo::default(), Overlap::OneByOne),
         (DirectIo::default(), Overlap::Pool),
         (DirectIo::ALL, Overlap::Ring),
     ] {
         for left in [0, 700] {
-            let copy = ground.copy();
+            let copy = folders.copy();
             let options = options().direct(direct).overlap(overlap);
             let db = Db::open(&copy, options).expect("opens");
             for name in names(&copy).iter().filter(|name| *name != "LOCK") {

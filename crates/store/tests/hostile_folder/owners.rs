@@ -184,8 +184,8 @@ fn what_cannot_be_taken_away_in_a_sticky_folder_is_told_and_nothing_is_lost() {
         let (acknowledged, refused) = write(&db);
         assert!(!refused.is_empty(), "the manifest is root's, and was replaced");
         for error in refused {
-            let told = error.to_string();
-            assert!(told.contains("sticky") && told.contains("not permitted"), "{told}");
+            let message = error.to_string();
+            assert!(message.contains("sticky") && message.contains("not permitted"), "{message}");
         }
         known.extend(acknowledged);
         read_all(&db, &known);

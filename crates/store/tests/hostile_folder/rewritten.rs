@@ -24,7 +24,9 @@ use trommel::{Db, Error, KeyValue, Options, Value};
 
 use crate::MEMORY_MAX;
 use crate::deeds::{DEEDS, Deed, Meddled, rewrite};
-use crate::ground::{Ground, ROWS, Told, in_time, names, names_it, newest, options, value};
+use crate::ground::{
+    CallResult, ROWS, TestFolders, in_time, names, names_it, newest, options, value,
+};
 
 /// Whether an error names the file, or one that the manifest names and another one would not.
 fn tells_of(error: &Error, name: &str) -> bool {
@@ -91,27 +93,28 @@ fn environment(storage: impl Storage + 'static) -> Environment {
 }
 
 /// An error that names the file is an answer.
-fn or_told<T>(done: trommel::Result<T>, name: &str) -> Option<T> {
+fn ok_or_named<T>(done: trommel::Result<T>, name: &str) -> Option<T> {
     done.inspect_err(|error| assert!(tells_of(error, name), "{error}")).ok()
 }
 
-fn live(storage: &Meddled, dir: &Path, name: &str) -> Told {
-    let Some(db) = or_told(Db::open_with(dir, options(), environment(storage.clone())), name)
+fn live(storage: &Meddled, dir: &Path, name: &str) -> CallResult {
+    let Some(db) = ok_or_named(Db::open_with(dir, options(), environment(storage.clone())), name)
     else {
         return Ok("no store".into());
     };
     let errors = read_all(&db, name);
     for done in [db.put("late", "value"), db.flush(), db.compact()] {
-        or_told(done, name);
+        ok_or_named(done, name);
     }
     let errors = errors + read_all(&db, name);
-    or_told(db.verify(), name);
-    or_told(db.close(), name);
+    ok_or_named(db.verify(), name);
+    ok_or_named(db.close(), name);
     Ok(format!("{errors} errors"))
 }
 
-fn verify_all(storage: &Meddled, dir: &Path, name: &str) -> Told {
-    let Some(report) = or_told(verify_files_with(dir, &environment(storage.clone())), name) else {
+fn verify_all(storage: &Meddled, dir: &Path, name: &str) -> CallResult {
+    let Some(report) = ok_or_named(verify_files_with(dir, &environment(storage.clone())), name)
+    else {
         return Ok("no report".into());
     };
     let tells = |damage: &&String| damage.contains(name) || name == "MANIFEST";
@@ -119,30 +122,30 @@ fn verify_all(storage: &Meddled, dir: &Path, name: &str) -> Told {
     Ok(format!("{} damaged", report.damage.len()))
 }
 
-fn dump_all(storage: &Meddled, dir: &Path, name: &str) -> Told {
+fn dump_all(storage: &Meddled, dir: &Path, name: &str) -> CallResult {
     let mut items = 0;
-    let told = dump(storage, dir, &mut |item| {
+    let dumped = dump(storage, dir, &mut |item| {
         items += 1;
-        if let DumpItem::Entry { kind: "put", key, value: told, .. } = item {
+        if let DumpItem::Entry { kind: "put", key, value: shown, .. } = item {
             let row = key.try_into().map(u32::from_be_bytes).expect("a row's key");
-            assert_eq!(told, &*value(row), "row {row}");
+            assert_eq!(shown, &*value(row), "row {row}");
         }
         if items < 20_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    or_told(told, name);
+    ok_or_named(dumped, name);
     Ok(format!("{items} items"))
 }
 
-fn mend(storage: &Meddled, dir: &Path, name: &str) -> Told {
-    let report = or_told(repair_with(dir, &environment(storage.clone())), name);
+fn mend(storage: &Meddled, dir: &Path, name: &str) -> CallResult {
+    let report = ok_or_named(repair_with(dir, &environment(storage.clone())), name);
     Ok(format!("{}", report.is_some_and(|report: RepairReport| report.changed)))
 }
 
 /// A call of a folder on a disk, of which a file is meddled with.
-type Call = (&'static str, fn(&Meddled, &Path, &str) -> Told);
+type Call = (&'static str, fn(&Meddled, &Path, &str) -> CallResult);
 
 const CALLS: [Call; 4] = [
-    ("open", live as fn(&Meddled, &Path, &str) -> Told),
+    ("open", live as fn(&Meddled, &Path, &str) -> CallResult),
     ("verify_files", verify_all),
     ("dump", dump_all),
     ("repair", mend),
@@ -163,21 +166,21 @@ fn files(dir: &Path) -> Vec<String> {
 
 #[test]
 fn a_file_that_changes_at_any_look_is_read_right_or_named() {
-    let mut ground = Ground::new();
-    for name in files(&ground.sound()) {
+    let mut folders = TestFolders::new();
+    for name in files(&folders.sound()) {
         for (call, f) in CALLS {
             for deed in DEEDS {
                 for at in moments() {
-                    let copy = ground.copy();
+                    let copy = folders.copy();
                     let case = format!("{deed:?} of {name} at look {at}, {call}");
                     let storage = Meddled::new(&copy.join(&name), deed, at);
                     let (path, meddled, of) = (copy.clone(), storage.clone(), name.clone());
-                    let (told, memory) = in_time(&case, move || {
-                        let mut told = None;
-                        let memory = measure(|| told = Some(f(&meddled, &path, &of)));
-                        (told.expect("it was called"), memory.bytes_max)
+                    let (outcome, memory) = in_time(&case, move || {
+                        let mut outcome = None;
+                        let memory = measure(|| outcome = Some(f(&meddled, &path, &of)));
+                        (outcome.expect("it was called"), memory.bytes_max)
                     });
-                    assert!(told.is_ok(), "{case}: {told:?}");
+                    assert!(outcome.is_ok(), "{case}: {outcome:?}");
                     assert!(memory < MEMORY_MAX, "{case}: {memory} bytes of memory");
                     if call == "open" {
                         read_later(&case, &copy, &name);
@@ -197,7 +200,7 @@ fn a_file_that_changes_at_any_look_is_read_right_or_named() {
 fn read_later(case: &str, dir: &Path, name: &str) {
     let (dir, name) = (dir.to_path_buf(), name.to_string());
     in_time(&format!("{case}, and then opened"), move || {
-        if let Some(db) = or_told(Db::open(dir, options()), &name) {
+        if let Some(db) = ok_or_named(Db::open(dir, options()), &name) {
             read_all(&db, &name);
         }
     });
@@ -224,10 +227,10 @@ fn bytes_of(dir: &Path, kind: &str) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn tables_that_change_between_reads_are_named_and_are_right_when_put_back() {
-    let mut ground = Ground::new();
+    let mut folders = TestFolders::new();
     for options in ways() {
         for deed in DEEDS {
-            let (copy, target) = (ground.copy(), ground.copy().with_extension("checkpoint"));
+            let (copy, target) = (folders.copy(), folders.copy().with_extension("checkpoint"));
             let case = format!("{deed:?}, {:?} {:?}", options.overlap, options.block_cache_bytes);
             let db = Db::open(&copy, options.clone()).expect("opens");
             (0..ROWS / 2).for_each(|row| assert!(is_right(row, db.get(row.to_be_bytes()), "none")));
@@ -239,11 +242,12 @@ fn tables_that_change_between_reads_are_named_and_are_right_when_put_back() {
                 assert!(errors > 0 || !deed.spoils_all(), "{case}: nothing was read from the disk");
                 let damaged = db.verify().map_or(1, |report| report.damage.len());
                 assert!(damaged > 0, "{case}: it verifies");
-                let copied = or_told(db.checkpoint(&target), ".table");
-                if copied.and_then(|()| or_told(Db::open(&target, options), ".table")).is_some() {
+                let copied = ok_or_named(db.checkpoint(&target), ".table");
+                if copied.and_then(|()| ok_or_named(Db::open(&target, options), ".table")).is_some()
+                {
                     assert!(!deed.spoils_all(), "{case}: a checkpoint of it opens");
                 }
-                or_told(db.compact(), ".table");
+                ok_or_named(db.compact(), ".table");
                 read_all(&db, ".table");
                 for (name, bytes) in tables.iter().filter(|(name, _)| copy.join(name).exists()) {
                     rewrite(&copy.join(name), bytes);
@@ -263,7 +267,7 @@ fn tables_that_change_between_reads_are_named_and_are_right_when_put_back() {
 /// Where each block of a table begins.
 fn block_places(dir: &Path, table: &str) -> Vec<u64> {
     let mut places = Vec::new();
-    let told = dump(&Disk, dir.join(table), &mut |item| {
+    let dumped = dump(&Disk, dir.join(table), &mut |item| {
         match item {
             DumpItem::Note { offset, text } if text.starts_with("data block") => {
                 places.push(offset);
@@ -272,14 +276,14 @@ fn block_places(dir: &Path, table: &str) -> Vec<u64> {
         }
         ControlFlow::Continue(())
     });
-    told.expect("it is sound");
+    dumped.expect("it is sound");
     places
 }
 
 #[test] // A get of a key found nothing: the block was sound, but another one.
 fn blocks_that_change_places_are_named() {
-    let mut ground = Ground::new();
-    let dir = ground.copy().with_extension("blocks");
+    let mut folders = TestFolders::new();
+    let dir = folders.copy().with_extension("blocks");
     for options in ways().map(|options| options.compression(false).block_cache_bytes(0)) {
         let db = Db::open(&dir, options).expect("opens");
         // Values, and so blocks, of one length.
@@ -314,11 +318,11 @@ fn blocks_that_change_places_are_named() {
 /// them, or begins new ones.
 #[test]
 fn writes_are_not_lost_silently_when_a_file_that_they_go_to_changes() {
-    let mut ground = Ground::new();
+    let mut folders = TestFolders::new();
     for deed in DEEDS {
         for kind in [".wal", "MANIFEST"] {
             for flushes in [false, true] {
-                let copy = ground.copy();
+                let copy = folders.copy();
                 let case = format!("{deed:?} of {kind}, flushes: {flushes}");
                 let db = Db::open(&copy, options()).expect("opens");
                 db.put("late 0", "value").expect("puts");
@@ -336,7 +340,7 @@ fn writes_are_not_lost_silently_when_a_file_that_they_go_to_changes() {
                     let damaged = db.verify().map_or(1, |report| report.damage.len());
                     assert!(damaged > 0 || flushes || !deed.spoils_all(), "{case}: it verifies");
                     db.close().expect("closes");
-                    let Some(db) = or_told(Db::open(&copy, options()), &name) else {
+                    let Some(db) = ok_or_named(Db::open(&copy, options()), &name) else {
                         return assert!(!deed.keeps_bytes(), "{case}");
                     };
                     assert_eq!(read_all(&db, "none"), 0, "{case}");
@@ -367,10 +371,10 @@ fn trees_of(manifest: &Path) -> Vec<TreePeek> {
 
 #[test]
 fn a_look_at_a_manifest_that_changes_sees_a_tree_that_was_or_an_error() {
-    let mut ground = Ground::new();
-    let trees = trees_of(&ground.copy().join("MANIFEST"));
+    let mut folders = TestFolders::new();
+    let trees = trees_of(&folders.copy().join("MANIFEST"));
     for deed in DEEDS {
-        let copy = ground.copy();
+        let copy = folders.copy();
         let sound = peek(&copy).expect("it is sound");
         deed.apply(&copy.join("MANIFEST"));
         match in_time(&format!("{deed:?}"), move || peek(&copy)) {
@@ -410,15 +414,15 @@ fn meddle_beside(dir: &Path, files: &[(String, Vec<u8>)], mut read: impl FnMut()
 
 #[test]
 fn tables_that_change_beside_reads_are_right_or_named() {
-    let mut ground = Ground::new();
+    let mut folders = TestFolders::new();
     for options in ways() {
-        let copy = ground.copy();
+        let copy = folders.copy();
         let db = Db::open(&copy, options.clone()).expect("opens");
         let tables = bytes_of(&copy, ".table");
         in_time(&format!("{:?}", options.overlap), move || {
             meddle_beside(&copy, &tables, || {
                 read_all(&db, ".table");
-                or_told(db.verify(), ".table");
+                ok_or_named(db.verify(), ".table");
             });
             assert_eq!(read_all(&db, "none"), 0, "all was put back");
             assert_eq!(db.verify().expect("reads").damage, [""; 0]);
@@ -428,9 +432,9 @@ fn tables_that_change_beside_reads_are_right_or_named() {
 
 #[test]
 fn files_that_change_beside_those_who_look_at_them_are_right_or_named() {
-    let mut ground = Ground::new();
-    let trees = trees_of(&ground.copy().join("MANIFEST"));
-    let copy = ground.copy();
+    let mut folders = TestFolders::new();
+    let trees = trees_of(&folders.copy().join("MANIFEST"));
+    let copy = folders.copy();
     let kinds = ["MANIFEST", ".wal", ".filter", ".table"];
     let all: Vec<_> = kinds.iter().flat_map(|kind| bytes_of(&copy, kind)).collect();
     in_time("all files", move || {
@@ -440,7 +444,7 @@ fn files_that_change_beside_those_who_look_at_them_are_right_or_named() {
             for f in [verify_all, dump_all] {
                 f(&beside, &copy, "MANIFEST").expect("tells");
             }
-            if let Some(tree) = or_told(peek(&copy), "MANIFEST") {
+            if let Some(tree) = ok_or_named(peek(&copy), "MANIFEST") {
                 assert!(trees.contains(&tree), "{tree:?}");
             }
         });

@@ -30,9 +30,9 @@ pub(crate) fn child_of() -> Option<PathBuf> {
 pub(crate) fn run_child(mut command: Command, test: &str, place: &Path) {
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(CHILD, place);
     let done = command.output().expect("starts");
-    let told = String::from_utf8_lossy(&done.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
     let errors = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+    assert!(done.status.success() && stdout.contains("1 passed"), "{stdout}\n{errors}");
 }
 
 pub(crate) fn this_program() -> PathBuf {
@@ -172,10 +172,10 @@ fn a_folder_that_takes_no_files_is_read_and_says_so_to_who_writes() {
         for _ in 0..3 {
             let refused = [db.put("late", "value"), db.flush(), db.compact()];
             for (nth, refused) in refused.into_iter().enumerate() {
-                let told = refused.expect_err("no file can be made").to_string();
+                let message = refused.expect_err("no file can be made").to_string();
                 assert!(
-                    told.contains("Permission denied") && told.contains("sound"),
-                    "{nth}: {told}"
+                    message.contains("Permission denied") && message.contains("sound"),
+                    "{nth}: {message}"
                 );
             }
         }

@@ -15,7 +15,7 @@ use trommel::tools::verify_files;
 
 use crate::deeds::Deed;
 use crate::ground::{
-    Ground, ROWS, dump_all, names_it, newest, open_and_read, options, peek_at, repair_it,
+    ROWS, TestFolders, dump_all, names_it, newest, open_and_read, options, peek_at, repair_it,
 };
 
 /// Beside what `Stats` tells of: a window of a log, what was read of tables at once, the pages of
@@ -82,11 +82,11 @@ const WORKS: [Work; 7] = [
 fn work(folder: &Path, call: &str) {
     let (_, of_holes, f) = WORKS.iter().find(|(name, ..)| *name == call).expect("a known call");
     let before = peak_bytes();
-    let told = f(folder);
-    let (grown, known) = (peak_bytes() - before, *told.as_ref().unwrap_or(&0));
+    let outcome = f(folder);
+    let (grown, known) = (peak_bytes() - before, *outcome.as_ref().unwrap_or(&0));
     let most = known + of_holes + BESIDE_BYTES;
-    assert!(grown <= most, "{grown} bytes, of which {known} are known: {told:?}");
-    if let Err(error) = told {
+    assert!(grown <= most, "{grown} bytes, of which {known} are known: {outcome:?}");
+    if let Err(error) = outcome {
         assert!(names_it(&error, &file_of(folder)), "{error}");
     }
     println!("it grew by {} MiB", grown >> 20);
@@ -97,10 +97,11 @@ fn in_own_process(call: &str, folder: &Path) {
     let mut again = Command::new(std::env::current_exe().expect("this program"));
     again.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     let done = again.env(FOLDER, folder).env(CALL, call).output().expect("starts");
-    let [told, errors] =
+    let [stdout, errors] =
         [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-    let is_done = done.status.success() && told.contains("1 passed") && told.contains("it grew by");
-    assert!(is_done, "{call}, {}: {told}\n{errors}", folder.display());
+    let is_done =
+        done.status.success() && stdout.contains("1 passed") && stdout.contains("it grew by");
+    assert!(is_done, "{call}, {}: {stdout}\n{errors}", folder.display());
 }
 
 #[test]
@@ -108,13 +109,13 @@ fn a_sparse_terabyte_leaves_the_peak_of_memory_low() {
     if let (Some(folder), Ok(call)) = (std::env::var_os(FOLDER), std::env::var(CALL)) {
         return work(&PathBuf::from(folder), &call);
     }
-    let mut ground = Ground::new();
-    let sound = ground.sound();
+    let mut folders = TestFolders::new();
+    let sound = folders.sound();
     let kinds = [".table", ".filter", ".wal"].map(|kind| newest(&sound, kind));
     for name in std::iter::once("MANIFEST".to_string()).chain(kinds) {
         for is_emptied in [false, true] {
             for (call, ..) in WORKS {
-                let copy = ground.copy();
+                let copy = folders.copy();
                 let folder = copy.with_extension(name.replace('.', "-"));
                 fs::rename(copy, &folder).expect("renames");
                 if is_emptied && call != IN_USE {

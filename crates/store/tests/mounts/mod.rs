@@ -36,10 +36,10 @@ pub(crate) fn on_file_system(test: &str, bytes: u64) -> Option<PathBuf> {
         again.args([namespace, "sh", "-c", &script]).arg(place.path()).arg(&program);
         again.args(["--exact", test, "--nocapture"]).env(PLACE, place.path());
         let Ok(output) = again.output() else { continue };
-        let [told, errors] =
+        let [stdout, errors] =
             [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        if told.contains(MOUNTED) {
-            assert!(output.status.success() && told.contains("1 passed"), "{told}\n{errors}");
+        if stdout.contains(MOUNTED) {
+            assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{errors}");
             return None;
         }
     }

@@ -92,11 +92,11 @@ fn environment(disk: &Memory, fuse: &Arc<Fuse>, who: Panics) -> Environment {
 
 /// What was acknowledged, and what may be there besides.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     values: std::collections::BTreeMap<u32, (u32, Vec<u32>)>,
 }
 
-impl Told {
+impl Acknowledged {
     fn wrote(&mut self, key: u32, value: u32, acknowledged: bool) {
         let (last, maybe) = self.values.entry(key).or_default();
         if acknowledged {
@@ -133,23 +133,23 @@ fn value(number: u32) -> Vec<u8> {
 }
 
 /// Everything that a store does, of which any call may panic.
-fn history(db: &Db, told: &mut Told) {
+fn history(db: &Db, acknowledged: &mut Acknowledged) {
     for round in 1..4u32 {
         for key in 0..8u32 {
             let put = caught(|| db.put(key.to_be_bytes(), value(10 * round)).is_ok());
-            told.wrote(key, 10 * round, put == Some(true));
+            acknowledged.wrote(key, 10 * round, put == Some(true));
         }
         let mut batch = Batch::new();
         for key in 4..10u32 {
             batch.put(key.to_be_bytes(), value(10 * round + 1));
         }
         let synced = caught(|| db.write_synced(batch).is_ok());
-        (4..10u32).for_each(|key| told.wrote(key, 10 * round + 1, synced == Some(true)));
+        (4..10u32).for_each(|key| acknowledged.wrote(key, 10 * round + 1, synced == Some(true)));
         let _ = caught(|| db.get(3u32.to_be_bytes()).is_ok());
         let _ = caught(|| db.flush().is_ok());
         let entries = (8..12u32).map(|key| (key.to_be_bytes(), value(10 * round + 2)));
         let ingested = caught(|| db.ingest(entries).is_ok());
-        (8..12u32).for_each(|key| told.wrote(key, 10 * round + 2, ingested == Some(true)));
+        (8..12u32).for_each(|key| acknowledged.wrote(key, 10 * round + 2, ingested == Some(true)));
         let _ = caught(|| db.range(..).take(3).count());
         let _ = caught(|| db.settle().is_ok());
     }
@@ -162,12 +162,12 @@ fn survives(background: Background, who: Panics, at: u64) -> u64 {
     let (disk, fuse) = (Memory::new(), Arc::new(Fuse { at, ..Fuse::default() }));
     let open = || Db::open_with("db", options(background), environment(&disk, &fuse, who));
     let when = format!("{background:?}, {who:?}, call {at}");
-    let mut told = Told::default();
+    let mut acknowledged = Acknowledged::default();
     let opened = caught(open).unwrap_or_else(open);
     let db = opened.unwrap_or_else(|error| panic!("{when}: {error}"));
-    history(&db, &mut told);
+    history(&db, &mut acknowledged);
     fuse.is_off.store(true, Ordering::SeqCst);
-    told.check(&db, &when);
+    acknowledged.check(&db, &when);
     match db.put("after", value(1)) {
         Ok(()) => assert!(db.get("after").expect("reads").is_some(), "{when}"),
         Err(error) => assert!(error.to_string().contains("panicked"), "{when}: {error}"),
@@ -181,14 +181,14 @@ fn survives(background: Background, who: Panics, at: u64) -> u64 {
         Background::Threads(_) => until("writes, flushes and merges", || goes_on().is_ok()),
         _ => goes_on().expect("writes, flushes and merges go on"),
     }
-    told.check(&db, &when);
+    acknowledged.check(&db, &when);
     fuse.is_off.store(false, Ordering::SeqCst);
     let _ = caught(|| db.close().is_ok());
     let calls = fuse.calls.load(Ordering::SeqCst);
     let plain = Environment::new().storage(Arc::new(disk.clone()));
     let again = Db::open_with("db", options(Background::Stepped), plain);
     let again = again.unwrap_or_else(|error| panic!("{when}, opened again: {error}"));
-    told.check(&again, &format!("{when}, opened again"));
+    acknowledged.check(&again, &format!("{when}, opened again"));
     let verified = again.verify().expect("verifies");
     assert_eq!(verified.damage, [""; 0], "{when}");
     calls
@@ -259,10 +259,10 @@ fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
     for panics_at in ["sync beside", "remove"] {
         let disk = Memory::new();
         let panics = Arc::new(AtomicU64::new(0));
-        let told = Arc::clone(&panics);
+        let count = Arc::clone(&panics);
         let hook = move |operation: &'static str, _: &std::path::Path| {
             let is_keeper = std::thread::current().name() == Some("trommel-keeper");
-            if is_keeper && operation == panics_at && told.fetch_add(1, Ordering::SeqCst) < 3 {
+            if is_keeper && operation == panics_at && count.fetch_add(1, Ordering::SeqCst) < 3 {
                 fail();
             }
         };

@@ -228,9 +228,9 @@ fn an_early_seal_that_has_failed_is_tried_again() {
     let (disk, idle_disk) = (Memory::new(), Memory::new());
     let resources = resources(ResourceOptions::new().write_memory_bytes(1 << 20));
     let (fails, failed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-    let (told, count) = (Arc::clone(&fails), Arc::clone(&failed));
+    let (must_fail, count) = (Arc::clone(&fails), Arc::clone(&failed));
     let door = Door::refusing(&idle_disk, move |operation, _| {
-        if told.load(Ordering::SeqCst) && operation == "create" {
+        if must_fail.load(Ordering::SeqCst) && operation == "create" {
             count.fetch_add(1, Ordering::SeqCst);
             return Err(std::io::ErrorKind::StorageFull.into());
         }

@@ -66,18 +66,18 @@ fn options(generation: usize) -> Options {
 }
 
 /// Where the store is: on the simulated disk, or on the real one, which neither fails nor crashes.
-struct Ground {
+struct TestDisk {
     memory: Option<Memory>,
     root: PathBuf,
 }
 
-impl Ground {
-    fn simulated(memory: Memory) -> Ground {
-        Ground { memory: Some(memory), root: PathBuf::new() }
+impl TestDisk {
+    fn simulated(memory: Memory) -> TestDisk {
+        TestDisk { memory: Some(memory), root: PathBuf::new() }
     }
 
-    fn real(root: &Path) -> Ground {
-        Ground { memory: None, root: root.to_path_buf() }
+    fn real(root: &Path) -> TestDisk {
+        TestDisk { memory: None, root: root.to_path_buf() }
     }
 
     fn storage(&self) -> Arc<dyn Storage> {
@@ -88,17 +88,17 @@ impl Ground {
     }
 
     /// What another process, or the next one, finds.
-    fn left(&self, leave: impl FnOnce(&Memory) -> Memory) -> Ground {
+    fn left(&self, leave: impl FnOnce(&Memory) -> Memory) -> TestDisk {
         match &self.memory {
-            Some(memory) => Ground::simulated(leave(memory)),
-            None => Ground::real(&self.root),
+            Some(memory) => TestDisk::simulated(leave(memory)),
+            None => TestDisk::real(&self.root),
         }
     }
 }
 
-fn open(ground: &Ground, dir: &str, options: Options) -> trommel::Result<Db> {
-    let environment = Environment::new().storage(ground.storage());
-    Db::open_with(ground.root.join(dir), options, environment)
+fn open(disk: &TestDisk, dir: &str, options: Options) -> trommel::Result<Db> {
+    let environment = Environment::new().storage(disk.storage());
+    Db::open_with(disk.root.join(dir), options, environment)
 }
 
 /// Keys that are prefixes of each other, that differ in zeros at their ends, and long ones.
@@ -135,10 +135,10 @@ fn round_of(writer: usize, round: u32) -> Batch {
     batch
 }
 
-type Found = BTreeMap<Vec<u8>, Vec<u8>>;
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The round that a writer's entries are of. Panics if they are of several, or some are missing.
-fn check_round(writer: usize, entries: &Found) -> u32 {
+fn check_round(writer: usize, entries: &Contents) -> u32 {
     let Some(first) = entries.get(&key(writer, 0)) else {
         assert!(entries.is_empty(), "half a batch");
         return 0;
@@ -151,9 +151,9 @@ fn check_round(writer: usize, entries: &Found) -> u32 {
 }
 
 /// Reads a writer's keys: a scan from both ends, by turns that `seed` decides.
-fn read(scan: trommel::Scan, mut seed: u32) -> Found {
+fn read(scan: trommel::Scan, mut seed: u32) -> Contents {
     let mut scan = scan;
-    let mut found = Found::new();
+    let mut found = Contents::new();
     loop {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let entry = if seed >> 31 == 0 { scan.next() } else { scan.next_back() };
@@ -200,8 +200,8 @@ fn read_on(db: &Db, over: &AtomicBool, faults: bool, seed: u32) {
     }
 }
 
-fn disturb(db: &Db, ground: &Ground, over: &AtomicBool, faults: bool) {
-    let harm = |what: &dyn Fn(&Memory)| ground.memory.iter().for_each(what);
+fn disturb(db: &Db, disk: &TestDisk, over: &AtomicBool, faults: bool) {
+    let harm = |what: &dyn Fn(&Memory)| disk.memory.iter().for_each(what);
     for turn in 0.. {
         if over.load(Ordering::SeqCst) {
             harm(&|disk| disk.no_space(false));
@@ -221,7 +221,7 @@ fn disturb(db: &Db, ground: &Ground, over: &AtomicBool, faults: bool) {
 /// Makes checkpoints, and looks at each as another process finds it, or as it is after a power cut.
 fn copy_on(
     db: &Db,
-    ground: &Ground,
+    disk: &TestDisk,
     generation: usize,
     over: &AtomicBool,
     lanes: &Lanes,
@@ -230,10 +230,10 @@ fn copy_on(
     for turn in 0.. {
         let least = lanes.each_ref().map(|lane| lane.done.load(Ordering::SeqCst));
         let dir = format!("{COPIES}/{generation}-{turn}");
-        let made = db.checkpoint(ground.root.join(&dir));
+        let made = db.checkpoint(disk.root.join(&dir));
         assert!(faults || made.is_ok(), "{made:?}");
         let found =
-            ground.left(|disk| if turn % 2 == 0 { disk.crash(turn as u64) } else { disk.kill() });
+            disk.left(|disk| if turn % 2 == 0 { disk.crash(turn as u64) } else { disk.kill() });
         let is_complete = check_copy(&found, &dir, generation + turn + 1, &least, lanes);
         assert!(is_complete || made.is_err(), "checkpoint {dir} is acknowledged and not there");
         // Not counted by `done`: that stays where it is while writes fail.
@@ -250,14 +250,14 @@ fn copy_on(
 /// Panics if the folder opens as a store without what was acknowledged before, or with more than
 /// was begun. Gives whether it opens.
 fn check_copy(
-    ground: &Ground,
+    disk: &TestDisk,
     dir: &str,
     seed: usize,
     least: &[u32; WRITERS],
     lanes: &Lanes,
 ) -> bool {
     let options = options(seed).create_if_missing(false);
-    let Ok(copy) = open(ground, dir, options) else { return false };
+    let Ok(copy) = open(disk, dir, options) else { return false };
     for (writer, &least) in least.iter().enumerate() {
         let round = check_round(writer, &read(copy.range(bounds(writer)), seed as u32));
         let most = lanes[writer].begun.load(Ordering::SeqCst);
@@ -270,18 +270,18 @@ fn check_copy(
 
 /// The crash may have come while a checkpoint was made: it is refused, or holds one round of each
 /// writer.
-fn check_copies_cut_short(ground: &Ground, generation: usize, lanes: &Lanes) {
-    let names = ground.storage().list(&ground.root.join(COPIES)).unwrap_or_default();
+fn check_copies_cut_short(disk: &TestDisk, generation: usize, lanes: &Lanes) {
+    let names = disk.storage().list(&disk.root.join(COPIES)).unwrap_or_default();
     let of_generation = format!("{generation}-");
     for name in names.iter().filter(|name| name.starts_with(&of_generation)) {
         let dir = format!("{COPIES}/{name}");
-        check_copy(ground, &dir, generation, &[0; WRITERS], lanes);
+        check_copy(disk, &dir, generation, &[0; WRITERS], lanes);
     }
 }
 
 /// One generation of the store; the disk as a crash in the middle of it leaves it.
-fn live(ground: &Ground, generation: usize, lanes: &Lanes, faults: bool) -> Ground {
-    let db = open(ground, DIR, options(generation)).expect("opens");
+fn live(disk: &TestDisk, generation: usize, lanes: &Lanes, faults: bool) -> TestDisk {
+    let db = open(disk, DIR, options(generation)).expect("opens");
     let over = AtomicBool::new(false);
     let mut first = 0;
     for (writer, lane) in lanes.iter().enumerate() {
@@ -295,8 +295,8 @@ fn live(ground: &Ground, generation: usize, lanes: &Lanes, faults: bool) -> Grou
     std::thread::scope(|scope| {
         let (db, over) = (&db, &over);
         (0..2).for_each(|seed| drop(scope.spawn(move || read_on(db, over, faults, seed))));
-        (0..2).for_each(|_| drop(scope.spawn(move || disturb(db, ground, over, faults))));
-        scope.spawn(move || copy_on(db, ground, generation, over, lanes, faults));
+        (0..2).for_each(|_| drop(scope.spawn(move || disturb(db, disk, over, faults))));
+        scope.spawn(move || copy_on(db, disk, generation, over, lanes, faults));
         let writer = |(writer, lane)| {
             let rounds = rounds.clone();
             scope.spawn(move || write_rounds(db, writer, rounds, lane))
@@ -304,34 +304,34 @@ fn live(ground: &Ground, generation: usize, lanes: &Lanes, faults: bool) -> Grou
         let writers: Vec<_> = lanes.iter().enumerate().map(writer).collect();
         writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
         // The power goes while flushes and merges are under way.
-        let crashed = ground.left(|disk| disk.crash(generation as u64));
+        let crashed = disk.left(|disk| disk.crash(generation as u64));
         over.store(true, Ordering::SeqCst);
         crashed
     })
 }
 
-fn storm(mut ground: Ground, generations: usize, faults: bool) {
+fn storm(mut disk: TestDisk, generations: usize, faults: bool) {
     let lanes = Lanes::default();
     for generation in 0..generations {
-        ground = live(&ground, generation, &lanes, faults);
-        check_copies_cut_short(&ground, generation, &lanes);
+        disk = live(&disk, generation, &lanes, faults);
+        check_copies_cut_short(&disk, generation, &lanes);
     }
-    live(&ground, generations, &lanes, false);
+    live(&disk, generations, &lanes, false);
 }
 
 #[test]
 fn nothing_is_lost_in_a_storm() {
-    storm(Ground::simulated(Memory::new()), 6, false);
+    storm(TestDisk::simulated(Memory::new()), 6, false);
 }
 
 #[test]
 fn nothing_is_lost_in_a_storm_of_faults() {
-    storm(Ground::simulated(Memory::new()), 12, true);
+    storm(TestDisk::simulated(Memory::new()), 12, true);
 }
 
 /// Each generation ends by letting go of the store, in the middle of its flushes and merges.
 #[test]
 fn nothing_is_lost_in_a_storm_on_the_real_disk() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    storm(Ground::real(folder.path()), 3, false);
+    storm(TestDisk::real(folder.path()), 3, false);
 }

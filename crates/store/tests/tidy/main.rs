@@ -340,10 +340,10 @@ fn modules_lie_in_folders(source: &Source) -> Vec<String> {
 
 fn filters_are_chosen_at_run_time(source: &Source) -> Vec<String> {
     let may = |at: usize| {
-        let is_one = |(place, name): (&str, &str)| {
+        let is_listed = |(place, name): (&str, &str)| {
             source.is_in(&[place]) && source.text[at..].starts_with(name)
         };
-        FEATURES.into_iter().any(is_one)
+        FEATURES.into_iter().any(is_listed)
     };
     let is_asked = |at: &usize| source.code[at + "feature".len()..].starts_with(" = ");
     let places = words(&source.code, "feature").filter(|at| is_asked(at) && !may(*at));

@@ -52,13 +52,13 @@ fn logs(disk: &Memory) -> Vec<String> {
 }
 
 /// A write in one line, with its key space.
-type Told = (u64, String);
+type ChangeLine = (u64, String);
 
 fn line(keyspace: &str, key: &[u8], kind: &str) -> String {
     format!("{keyspace}/{} {kind}", key.escape_ascii())
 }
 
-fn lines(batch: &ChangeBatch) -> Vec<Told> {
+fn lines(batch: &ChangeBatch) -> Vec<ChangeLine> {
     let line = |change: &trommel::Change| {
         let kind = match &change.kind {
             ChangeKind::Put(value) => format!("= {}", value.escape_ascii()),
@@ -74,24 +74,24 @@ fn lines(batch: &ChangeBatch) -> Vec<Told> {
 }
 
 /// All that a feed tells from a number on, batch by batch, and where it is then.
-fn told_since(db: &Db, since: u64) -> trommel::Result<(Vec<Vec<Told>>, u64)> {
+fn changes_since(db: &Db, since: u64) -> trommel::Result<(Vec<Vec<ChangeLine>>, u64)> {
     let mut feed = db.changes_since(since)?;
-    let mut told = Vec::new();
+    let mut delivered = Vec::new();
     while let Some(batch) = feed.next_batch()? {
         assert_eq!(batch.sequence(), feed.sequence());
-        told.push(lines(&batch));
+        delivered.push(lines(&batch));
     }
-    Ok((told, feed.sequence()))
+    Ok((delivered, feed.sequence()))
 }
 
 fn keys_since(db: &Db, since: u64) -> Vec<String> {
-    let (told, _) = told_since(db, since).expect("tells");
-    let key = |(_, line): Told| line.split(['/', ' ']).nth(1).expect("has a key").to_string();
-    told.into_iter().flatten().map(key).collect()
+    let (delivered, _) = changes_since(db, since).expect("tells");
+    let key = |(_, line): ChangeLine| line.split(['/', ' ']).nth(1).expect("has a key").to_string();
+    delivered.into_iter().flatten().map(key).collect()
 }
 
-fn is_gone<T: std::fmt::Debug>(told: trommel::Result<T>) -> u64 {
-    match told {
+fn is_gone<T: std::fmt::Debug>(delivered: trommel::Result<T>) -> u64 {
+    match delivered {
         Err(Error::Gone { first, .. }) => first,
         other => panic!("{other:?}"),
     }
@@ -118,7 +118,7 @@ fn batches_are_told_whole_and_in_order_once_they_are_durable() {
         "events/d deleted to f",
         "events/g until 3",
     ];
-    let expected: Vec<Told> = (1..).zip(expected.map(String::from)).collect();
+    let expected: Vec<ChangeLine> = (1..).zip(expected.map(String::from)).collect();
     assert_eq!((lines(&first), feed.sequence()), (expected, 5));
     assert_eq!(
         feed.by_ref().map(|batch| batch.expect("reads").sequence()).collect::<Vec<_>>(),
@@ -129,9 +129,9 @@ fn batches_are_told_whole_and_in_order_once_they_are_durable() {
     let more: Vec<_> = feed.by_ref().map(|batch| lines(&batch.expect("reads"))).collect();
     assert_eq!(more, [[(7, "default/a deleted".to_string())]], "it goes on");
     // From within a batch.
-    let (told, at) = told_since(&db, 3).expect("tells");
+    let (delivered, at) = changes_since(&db, 3).expect("tells");
     assert_eq!(
-        (told[0].iter().map(|(number, _)| *number).collect::<Vec<_>>(), at),
+        (delivered[0].iter().map(|(number, _)| *number).collect::<Vec<_>>(), at),
         (vec![4, 5], 7)
     );
     assert_eq!(is_gone(db.changes_since(8)), 8, "nothing has this number");
@@ -178,8 +178,8 @@ fn what_is_in_tables_is_gone_unless_logs_are_kept() {
                 match since + 1 < first {
                     true => assert_eq!(is_gone(db.changes_since(since)), first),
                     false => {
-                        let (told, at) = told_since(db, since).expect("tells");
-                        assert_eq!((told.len() as u64, at), (9 - since, 9), "{kept} {when}");
+                        let (delivered, at) = changes_since(db, since).expect("tells");
+                        assert_eq!((delivered.len() as u64, at), (9 - since, 9), "{kept} {when}");
                     }
                 }
             }
@@ -208,7 +208,7 @@ fn what_logs_repeat_is_told_once() {
             .keyspace("busy", KeyspaceOptions::new().write_buffer_bytes(20_000))
             .expect("makes it");
         let quiet = ["a", "b"].map(|name| keyspace(&db, name));
-        let (mut feed, mut told) = (db.changes_since(0).expect("is new"), Vec::new());
+        let (mut feed, mut delivered) = (db.changes_since(0).expect("is new"), Vec::new());
         for number in 0..600u64 {
             if number % 100 == 0 {
                 let mut batch = Batch::new();
@@ -219,15 +219,15 @@ fn what_logs_repeat_is_told_once() {
             while db.step().expect("steps") {}
             if number % 10 == 0 {
                 db.sync().expect("syncs");
-                told.extend(feed.by_ref().map(|batch| batch.expect("reads")));
+                delivered.extend(feed.by_ref().map(|batch| batch.expect("reads")));
             }
         }
         db.sync().expect("syncs");
-        told.extend(feed.by_ref().map(|batch| batch.expect("reads")));
-        let numbers = |told: &[ChangeBatch]| {
-            told.iter().flat_map(|it| &it.changes).map(|it| it.sequence).collect::<Vec<_>>()
+        delivered.extend(feed.by_ref().map(|batch| batch.expect("reads")));
+        let numbers = |delivered: &[ChangeBatch]| {
+            delivered.iter().flat_map(|it| &it.changes).map(|it| it.sequence).collect::<Vec<_>>()
         };
-        assert_eq!(numbers(&told), (1..=612).collect::<Vec<_>>());
+        assert_eq!(numbers(&delivered), (1..=612).collect::<Vec<_>>());
         let log = |log: String| disk.file(Path::new("db").join(log)).expect("is there").len();
         let bytes: usize = logs(&disk).into_iter().map(log).sum();
         assert!(kept > 0 || bytes < 1 << 17, "old logs went, so what is quiet was repeated");
@@ -237,16 +237,16 @@ fn what_logs_repeat_is_told_once() {
         let Ok(feed) = db.changes_since(0) else {
             assert_eq!(kept, 0);
             let first = is_gone(db.changes_since(0));
-            let told: Vec<_> = db
+            let delivered: Vec<_> = db
                 .changes_since(first - 1)
                 .expect("is there")
                 .map(|it| it.expect("reads"))
                 .collect();
-            assert_eq!(numbers(&told), (first..=612).collect::<Vec<_>>());
+            assert_eq!(numbers(&delivered), (first..=612).collect::<Vec<_>>());
             continue;
         };
-        let told: Vec<_> = feed.map(|batch| batch.expect("reads")).collect();
-        assert_eq!((kept, numbers(&told)), (KEEP_ALL, (1..=612).collect::<Vec<_>>()));
+        let delivered: Vec<_> = feed.map(|batch| batch.expect("reads")).collect();
+        assert_eq!((kept, numbers(&delivered)), (KEEP_ALL, (1..=612).collect::<Vec<_>>()));
     }
 }
 
@@ -298,10 +298,10 @@ fn a_flush_that_frees_the_newest_told_log_makes_nothing_gone() {
             feed.by_ref().map(|batch| batch.expect("reads").changes.len()).sum::<usize>(),
             1
         );
-        let told = feed.sequence();
+        let delivered = feed.sequence();
         db.flush().expect("flushes");
         assert_eq!(feed.next_batch().expect("nothing is gone"), None, "after {number}");
-        assert_eq!(db.changes_since(told).expect("nothing is gone").count(), 0);
+        assert_eq!(db.changes_since(delivered).expect("nothing is gone").count(), 0);
         assert!(logs(&disk).len() <= 2);
     }
 }
@@ -320,7 +320,7 @@ fn huge_logs_do_not_overflow_what_is_kept() {
     drop(db);
     let db = open_with(&disk, options().kept_log_bytes(20_000));
     assert_eq!(db.stats().expect("open").kept_logs, 2);
-    assert_eq!(told_since(&db, 3).expect("is kept").0.len(), 2);
+    assert_eq!(changes_since(&db, 3).expect("is kept").0.len(), 2);
 }
 
 #[test]
@@ -337,10 +337,10 @@ fn a_dropped_key_space_is_told_by_its_number() {
     db.sync().expect("syncs");
     let batch = knows.next_batch().expect("reads").expect("is durable");
     assert_eq!(lines(&batch), [(2, "events/b = 2".to_string())]);
-    let told: Vec<_> =
+    let delivered: Vec<_> =
         db.changes_since(0).expect("is there").map(|it| it.expect("reads")).collect();
-    assert_eq!(told.iter().map(|it| it.changes[0].keyspace).collect::<Vec<_>>(), [1, 1]);
-    assert!(told.iter().all(|it| it.changes[0].keyspace_name.is_none()));
+    assert_eq!(delivered.iter().map(|it| it.changes[0].keyspace).collect::<Vec<_>>(), [1, 1]);
+    assert!(delivered.iter().all(|it| it.changes[0].keyspace_name.is_none()));
 }
 
 #[test]

@@ -350,16 +350,16 @@ fn store_with_deletions() -> (Memory, Vec<u32>) {
 #[test]
 fn a_dump_tells_of_every_deletion() {
     let (disk, _) = store_with_deletions();
-    let mut told = BTreeMap::new();
+    let mut dumped = BTreeMap::new();
     let tell = &mut |item: DumpItem<'_>| {
         if let DumpItem::Entry { kind: "delete-range", key, value, sequence, .. } = item {
-            told.insert(sequence, (key.to_vec(), value.to_vec()));
+            dumped.insert(sequence, (key.to_vec(), value.to_vec()));
         }
         ControlFlow::Continue(())
     };
     dump(&disk, DIR, tell).expect("dumps");
     let range = |from, to| (key(from).into_bytes(), key(to).into_bytes());
-    assert_eq!(told.into_values().collect::<Vec<_>>(), [range(10, 30), range(40, 50)]);
+    assert_eq!(dumped.into_values().collect::<Vec<_>>(), [range(10, 30), range(40, 50)]);
 }
 
 fn files(disk: &Memory, ending: &str) -> Vec<std::path::PathBuf> {

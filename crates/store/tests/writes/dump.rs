@@ -31,34 +31,34 @@ fn small_store() -> Memory {
 }
 
 #[derive(Default)]
-struct Told {
+struct Dumped {
     files: Vec<(PathBuf, FileKind, u64)>,
     notes: Vec<String>,
     entries: Vec<(u64, &'static str, String, String)>,
     damage: Vec<(PathBuf, u64, String)>,
 }
 
-fn told(disk: &Memory, path: &Path) -> trommel::Result<Told> {
-    let mut told = Told::default();
+fn dumped(disk: &Memory, path: &Path) -> trommel::Result<Dumped> {
+    let mut dumped = Dumped::default();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     dump(disk, path, &mut |item| {
         match item {
             DumpItem::File { path, kind, bytes, .. } => {
-                told.files.push((path.to_path_buf(), kind, bytes));
+                dumped.files.push((path.to_path_buf(), kind, bytes));
             }
-            DumpItem::Note { text, .. } => told.notes.push(text),
+            DumpItem::Note { text, .. } => dumped.notes.push(text),
             DumpItem::Entry { sequence, kind, key, value, .. } => {
-                told.entries.push((sequence, kind, text(key), text(value)));
+                dumped.entries.push((sequence, kind, text(key), text(value)));
             }
             DumpItem::Damage { offset, what } => {
-                let (path, ..) = told.files.last().expect("a file is named first");
-                told.damage.push((path.clone(), offset, what));
+                let (path, ..) = dumped.files.last().expect("a file is named first");
+                dumped.damage.push((path.clone(), offset, what));
             }
             other => panic!("{other:?}"),
         }
         ControlFlow::Continue(())
     })?;
-    Ok(told)
+    Ok(dumped)
 }
 
 fn files(disk: &Memory) -> Vec<PathBuf> {
@@ -69,23 +69,27 @@ fn files(disk: &Memory) -> Vec<PathBuf> {
 #[test]
 fn a_sound_store_is_told_whole() {
     let disk = small_store();
-    let told = told(&disk, Path::new(DIR)).expect("dumps");
-    assert_eq!(told.damage, []);
-    assert_eq!(told.files.len(), files(&disk).len());
-    assert_eq!(told.files[0].1, FileKind::Manifest);
-    for (path, _, bytes) in &told.files {
+    let dumped = dumped(&disk, Path::new(DIR)).expect("dumps");
+    assert_eq!(dumped.damage, []);
+    assert_eq!(dumped.files.len(), files(&disk).len());
+    assert_eq!(dumped.files[0].1, FileKind::Manifest);
+    for (path, _, bytes) in &dumped.files {
         assert_eq!(disk.file(path).expect("is there").len() as u64, *bytes);
     }
-    let mut sequences: Vec<u64> = told.entries.iter().map(|(sequence, ..)| *sequence).collect();
+    let mut sequences: Vec<u64> = dumped.entries.iter().map(|(sequence, ..)| *sequence).collect();
     sequences.sort_unstable();
     assert_eq!(sequences, (1..=40).collect::<Vec<u64>>(), "every write once");
     let has = |sequence, kind: &'static str, key: &str, value: &str| {
-        told.entries.contains(&(sequence, kind, key.into(), value.into()))
+        dumped.entries.contains(&(sequence, kind, key.into(), value.into()))
     };
     assert!(has(1, "put", "key 00", "in the last level") && has(31, "delete", "key 10", ""));
     assert!(has(40, "put", "key 32", "in the log"));
     for words in ["joins run", "begins with sequence number 31", "next file: ", "base: 30 keys"] {
-        assert!(told.notes.iter().any(|note| note.contains(words)), "{words}: {:#?}", told.notes);
+        assert!(
+            dumped.notes.iter().any(|note| note.contains(words)),
+            "{words}: {:#?}",
+            dumped.notes
+        );
     }
 }
 
@@ -93,15 +97,17 @@ fn a_sound_store_is_told_whole() {
 fn every_flipped_byte_is_named_and_hides_no_other_part() {
     let pristine = small_store();
     for path in files(&pristine) {
-        let sound = told(&pristine, &path).expect("dumps");
+        let sound = dumped(&pristine, &path).expect("dumps");
         let bytes = pristine.file(&path).expect("is there");
         for byte in 0..bytes.len() {
             pristine.flip_bit(&path, byte as u64, byte as u32 % 8);
-            match told(&pristine, &path) {
-                Ok(told) => {
-                    assert!(!told.damage.is_empty(), "byte {byte} of {}", path.display());
-                    let (end, known) = (bytes.len() as u64, told.entries.iter());
-                    assert!(told.damage.iter().all(|(at, offset, _)| *at == path && *offset < end));
+            match dumped(&pristine, &path) {
+                Ok(dumped) => {
+                    assert!(!dumped.damage.is_empty(), "byte {byte} of {}", path.display());
+                    let (end, known) = (bytes.len() as u64, dumped.entries.iter());
+                    assert!(
+                        dumped.damage.iter().all(|(at, offset, _)| *at == path && *offset < end)
+                    );
                     assert!(known.into_iter().all(|entry| sound.entries.contains(entry)));
                 }
                 Err(error) => panic!("byte {byte} of {}: {error}", path.display()),
@@ -114,12 +120,12 @@ fn every_flipped_byte_is_named_and_hides_no_other_part() {
 #[test]
 fn a_damaged_block_costs_its_own_entries_alone() {
     let disk = small_store();
-    let is_large = |path: &PathBuf| told(&disk, path).expect("dumps").entries.len() == 30;
+    let is_large = |path: &PathBuf| dumped(&disk, path).expect("dumps").entries.len() == 30;
     let table = files(&disk).into_iter().find(is_large).expect("the oldest table");
     disk.flip_bit(&table, 10, 0);
-    let told = told(&disk, &table).expect("dumps");
-    assert!(told.entries.len() > 5 && told.entries.len() < 30, "{}", told.entries.len());
-    assert!(matches!(&told.damage[..], [(_, 0, what)] if what.contains("data block 0")));
+    let dumped = dumped(&disk, &table).expect("dumps");
+    assert!(dumped.entries.len() > 5 && dumped.entries.len() < 30, "{}", dumped.entries.len());
+    assert!(matches!(&dumped.damage[..], [(_, 0, what)] if what.contains("data block 0")));
 }
 
 #[test]
@@ -130,22 +136,23 @@ fn files_of_any_length_and_name_are_told() {
         for len in 0..bytes.len() {
             let cut = Path::new("cut").join(path.file_name().expect("a name"));
             disk.put_file(&cut, bytes[..len].to_vec());
-            let told = told(&disk, &cut).expect("dumps");
-            let is_log = told.files[0].1 == FileKind::Log || told.files[0].1 == FileKind::Manifest;
-            assert!(!told.damage.is_empty() || is_log, "{len} bytes of {}", path.display());
+            let dumped = dumped(&disk, &cut).expect("dumps");
+            let is_log =
+                dumped.files[0].1 == FileKind::Log || dumped.files[0].1 == FileKind::Manifest;
+            assert!(!dumped.damage.is_empty() || is_log, "{len} bytes of {}", path.display());
         }
         let strange = Path::new("strange").join("name");
         disk.put_file(&strange, bytes);
-        let kind = told(&disk, &path).expect("dumps").files[0].1;
-        let told = told(&disk, &strange).expect("dumps");
-        assert_eq!(told.files[0].1, kind, "known by its bytes");
+        let kind = dumped(&disk, &path).expect("dumps").files[0].1;
+        let dumped = dumped(&disk, &strange).expect("dumps");
+        assert_eq!(dumped.files[0].1, kind, "known by its bytes");
         let needs_number = [FileKind::Log, FileKind::Table].contains(&kind);
-        assert_eq!(told.damage.is_empty(), !needs_number, "{}", path.display());
+        assert_eq!(dumped.damage.is_empty(), !needs_number, "{}", path.display());
     }
     disk.put_file("other/letter.txt", b"dear".as_slice());
-    let refused = told(&disk, Path::new("other")).err().expect("no store");
+    let refused = dumped(&disk, Path::new("other")).err().expect("no store");
     assert!(matches!(refused, Error::NotAStore { .. }));
-    assert!(matches!(told(&disk, Path::new("missing")).err(), Some(Error::Io { .. })));
+    assert!(matches!(dumped(&disk, Path::new("missing")).err(), Some(Error::Io { .. })));
 }
 
 #[test]

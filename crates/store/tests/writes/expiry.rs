@@ -134,15 +134,15 @@ fn a_dump_tells_when_entries_expire() {
     let (disk, clock) = (Memory::new(), Arc::new(ManualClock::default()));
     let db = open(&disk, &clock, GuardKind::Grf);
     db.put_ttl("key", "value", 7 * SECOND).expect("puts");
-    let mut told = Vec::new();
+    let mut dumped = Vec::new();
     let tell = &mut |item: DumpItem<'_>| {
         if let DumpItem::Entry { kind, expiry, value, .. } = item {
-            told.push((kind, expiry, value.to_vec()));
+            dumped.push((kind, expiry, value.to_vec()));
         }
         std::ops::ControlFlow::Continue(())
     };
     dump(&disk, "db", tell).expect("dumps");
-    assert_eq!(told, [("put-expiring", Some(Expiry::at_milliseconds(7000)), b"value".to_vec())]);
+    assert_eq!(dumped, [("put-expiring", Some(Expiry::at_milliseconds(7000)), b"value".to_vec())]);
 }
 
 /// What a merge kept for a snapshot is a deletion for every other reader.

@@ -252,7 +252,7 @@ fn a_feed_tells_values_or_that_they_are_gone() {
     let db = open_with(&disk, options().kept_log_bytes(1 << 20));
     db.put("a", value(1, 5000)).expect("puts");
     db.put_ttl("b", value(2, 5000), Duration::from_secs(1 << 30)).expect("puts");
-    let told = |since: u64| {
+    let values_since = |since: u64| {
         let mut all = Vec::new();
         for batch in db.changes_since(since).expect("begins") {
             for change in batch?.changes {
@@ -265,15 +265,15 @@ fn a_feed_tells_values_or_that_they_are_gone() {
         }
         Ok::<_, trommel::Error>(all)
     };
-    assert_eq!(told(0).expect("tells"), [value(1, 5000), value(2, 5000)]);
+    assert_eq!(values_since(0).expect("tells"), [value(1, 5000), value(2, 5000)]);
     db.compact().expect("merges");
-    assert_eq!(told(1).expect("tells"), [value(2, 5000)]);
+    assert_eq!(values_since(1).expect("tells"), [value(2, 5000)]);
     db.put("a", "short").expect("puts");
     db.put("b", "short").expect("puts");
     db.compact().expect("merges");
-    let gone = told(0).expect_err("the values are gone");
+    let gone = values_since(0).expect_err("the values are gone");
     assert!(matches!(gone, trommel::Error::Gone { since: 0, first: 2, .. }), "{gone}");
-    assert_eq!(told(2).expect("tells"), [b"short", b"short"]);
+    assert_eq!(values_since(2).expect("tells"), [b"short", b"short"]);
 }
 
 #[test]

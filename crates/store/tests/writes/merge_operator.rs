@@ -263,8 +263,8 @@ fn each_key_space_has_its_operator_and_gets_it_when_it_is_asked_for() {
     assert!(events.get("other").expect("it has no operands").is_none());
     events.compact().expect("operands stay");
     let damage = db.verify().expect("verifies").damage;
-    let is_told = |said: &String| said.contains("key space events: k has operands");
-    assert!(damage.len() == 1 && damage.iter().all(is_told), "{damage:?}");
+    let is_reported = |said: &String| said.contains("key space events: k has operands");
+    assert!(damage.len() == 1 && damage.iter().all(is_reported), "{damage:?}");
     let other = KeyspaceOptions::new().merge_operator(Concat::new("-"));
     let wrong = db.keyspace("events", other).expect_err("it has another one").to_string();
     assert!(wrong.contains("merge operator own for ever"), "{wrong}");

@@ -36,11 +36,11 @@ fn heard<T>(call: impl FnOnce(&mut OnProgress<'_>) -> Result<T>) -> Vec<Progress
 
 /// Asserts that a call comes from nothing to all, and ends where its listener wants it to.
 fn check<T>(call: impl Fn(&mut OnProgress<'_>) -> Result<T>) -> u64 {
-    let told = heard(&call);
-    let (first, last) = (told[0], told[told.len() - 1]);
+    let reports = heard(&call);
+    let (first, last) = (reports[0], reports[reports.len() - 1]);
     assert_eq!((first.done, last.done), (0, last.total));
-    assert!(told.len() > 3 && told.is_sorted_by_key(|progress| progress.done), "{told:?}");
-    for place in 0..told.len() {
+    assert!(reports.len() > 3 && reports.is_sorted_by_key(|progress| progress.done), "{reports:?}");
+    for place in 0..reports.len() {
         let mut left = place;
         let stopped = call(&mut |_| match left.checked_sub(1) {
             None => ControlFlow::Break(()),
@@ -126,11 +126,11 @@ fn merging_all_tells_its_entries_and_can_be_stopped() {
         } else {
             assert!(matches!(stopped, Ok(()) | Err(Error::Cancelled)), "{stopped:?}");
         }
-        let told = heard(|listener| db.compact_with_progress(listener));
-        let (first, last) = (told[0], told[told.len() - 1]);
+        let reports = heard(|listener| db.compact_with_progress(listener));
+        let (first, last) = (reports[0], reports[reports.len() - 1]);
         assert_eq!((first.done, last.done, last.total), (0, 40_000, 40_000));
-        assert!(told.is_sorted_by_key(|progress| progress.done));
-        assert!(background != Background::Stepped || told.len() > 5, "{told:?}");
+        assert!(reports.is_sorted_by_key(|progress| progress.done));
+        assert!(background != Background::Stepped || reports.len() > 5, "{reports:?}");
         assert_eq!((runs(&db), db.iter().count()), (1, 40_000));
         db.settle().expect("nothing is left to do");
     }
@@ -139,8 +139,8 @@ fn merging_all_tells_its_entries_and_can_be_stopped() {
 #[test]
 fn merging_nothing_is_done_at_once() {
     let db = Db::open_with(DIR, Options::default(), environment(&Memory::new())).expect("opens");
-    let told = heard(|listener| db.compact_with_progress(listener));
-    assert!(told.iter().all(|progress| *progress == told[0]) && told[0].total == 0);
+    let reports = heard(|listener| db.compact_with_progress(listener));
+    assert!(reports.iter().all(|progress| *progress == reports[0]) && reports[0].total == 0);
 }
 
 #[test] // It said that it was stopped, and all was merged.

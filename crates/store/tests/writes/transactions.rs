@@ -378,7 +378,7 @@ fn step(open: &mut Open<'_>, spaces: &[Keyspace; 2], random: &mut Random) {
 }
 
 /// A write past all transactions.
-fn write_apart(
+fn write_outside(
     db: &Db,
     spaces: &[Keyspace; 2],
     model: &mut Model,
@@ -465,7 +465,7 @@ fn history(seed: u64, options: Options) -> (usize, usize) {
                 spaces[random.below(2) as usize].compact().expect("merges")
             }
             18 => drop(db.step().expect("steps")),
-            _ => written.extend(write_apart(&db, &spaces, &mut model, &mut random)),
+            _ => written.extend(write_outside(&db, &spaces, &mut model, &mut random)),
         }
     }
     for (keyspace, model) in spaces.iter().zip(&model) {

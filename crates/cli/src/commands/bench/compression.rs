@@ -90,11 +90,11 @@ fn plan(arguments: &BenchCompressionArgs, folder: PathBuf) -> CompressionPlan {
 /// Returns "No" and warns if a value is wrong.
 fn verdict(reports: &[CompressionReport]) -> Status {
     let wrong = reports.iter().filter(|report| report.wrong > 0);
-    let told = wrong.map(|report| {
+    let warned = wrong.map(|report| {
         let CompressionReport { engine, data, packing, wrong, .. } = report;
         warning(&format!("{engine}, {data}, {packing}: {} wrong", counted(*wrong, "value")));
     });
-    if told.count() == 0 { Status::Fine } else { Status::No }
+    if warned.count() == 0 { Status::Fine } else { Status::No }
 }
 
 /// Formats the stores' settings, then a table for each kind of data.

@@ -179,16 +179,16 @@ fn cell_text(reports: &[TransactionsReport]) -> String {
 
 /// Formats a store's row; probes, blocks and disk reads are per commit.
 fn store_row(report: &TransactionsReport, first: &TransactionsReport) -> Vec<String> {
-    let told = |number: Option<f64>| number.map_or("-".into(), |number| format!("{number:.3}"));
+    let cell = |number: Option<f64>| number.map_or("-".into(), |number| format!("{number:.3}"));
     vec![
         name(report),
         whole(report.commits_per_s as u64),
         format!("{:.2}x", report.commits_per_s / first.commits_per_s),
         format!("{:.4}", report.conflicts_per_commit),
         whole(report.refused),
-        told(report.guard_probes_per_commit),
-        told(report.blocks_read_per_commit),
-        told(report.disk_reads_per_commit),
+        cell(report.guard_probes_per_commit),
+        cell(report.blocks_read_per_commit),
+        cell(report.disk_reads_per_commit),
         whole(report.broken.len() as u64),
     ]
 }

@@ -110,11 +110,11 @@ fn plan(arguments: &BenchValuesArgs, folder: PathBuf) -> ValuesPlan {
 /// Returns "No" and warns if a value is not the one put last.
 fn verdict(reports: &[ValuesReport]) -> Status {
     let wrong = reports.iter().filter(|report| report.wrong > 0);
-    let told = wrong.map(|report| {
+    let warned = wrong.map(|report| {
         let (length, wrong) = (bytes(report.value_bytes), counted(report.wrong, "answer"));
         warning(&format!("{}, values of {length}: {wrong} wrong", report.engine));
     });
-    if told.count() == 0 { Status::Fine } else { Status::No }
+    if warned.count() == 0 { Status::Fine } else { Status::No }
 }
 
 /// Formats the stores' settings, then a table for each length and packing of values.

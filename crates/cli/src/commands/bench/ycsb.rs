@@ -159,11 +159,11 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
 /// Returns "No" and warns if an answer was wrong.
 fn verdict(reports: &[YcsbReport]) -> Status {
     let wrong = reports.iter().filter(|report| report.wrong_answers > 0);
-    let told = wrong.map(|report| {
+    let warned = wrong.map(|report| {
         let (name, workload) = (name(report), report.workload);
         warning(&format!("{name}, workload {workload}: {} wrong answers", report.wrong_answers));
     });
-    if told.count() > 0 { Status::No } else { Status::Fine }
+    if warned.count() > 0 { Status::No } else { Status::Fine }
 }
 
 fn name(report: &YcsbReport) -> String {
@@ -238,19 +238,19 @@ fn times_row(store: String, kind: &str, times: &LatencyReport) -> Vec<String> {
 
 /// Formats a store's row; blocks, disk reads and probes are per operation that reads.
 fn store_row(report: &YcsbReport) -> Vec<String> {
-    let told = |number: Option<f64>, digits: usize| {
+    let cell = |number: Option<f64>, digits: usize| {
         number.map_or("-".to_string(), |number| format!("{number:.digits$}"))
     };
     vec![
         name(report),
         whole(report.ops_per_s as u64),
         format!("{:.1} s", report.settle_seconds),
-        told(report.costs.blocks_read_per_op, 3),
-        told(report.costs.disk_reads_per_op, 3),
-        told(report.costs.guard_probes_per_op, 3),
+        cell(report.costs.blocks_read_per_op, 3),
+        cell(report.costs.disk_reads_per_op, 3),
+        cell(report.costs.guard_probes_per_op, 3),
         bytes(report.disk_bytes),
         report.runs.map_or("-".into(), whole),
-        told(report.guard_bits_per_key, 2),
+        cell(report.guard_bits_per_key, 2),
         whole(report.wrong_answers),
     ]
 }

@@ -202,7 +202,7 @@ mod tests {
         scale: ScaleArgs,
     }
 
-    fn told(line: &str) -> String {
+    fn output_of(line: &str) -> String {
         let line = Line::try_parse_from(std::iter::once("x").chain(line.split_whitespace()));
         let mut out = Vec::new();
         match run(&line.expect("can be read").scale, false, &mut out) {
@@ -214,18 +214,18 @@ mod tests {
 
     #[test]
     fn more_keys_make_more_runs_and_a_larger_filter() {
-        let told = told("--keys 1000000,1000000000 --write-buffer 16MiB");
-        let lines: Vec<&str> = told.lines().collect();
+        let output = output_of("--keys 1000000,1000000000 --write-buffer 16MiB");
+        let lines: Vec<&str> = output.lines().collect();
         // A heading, a rule, and a line for each load.
-        assert_eq!(lines.len(), 4, "{told}");
-        assert!(lines[2].contains("1,000,000") && lines[3].contains("1.4 GiB"), "{told}");
+        assert_eq!(lines.len(), 4, "{output}");
+        assert!(lines[2].contains("1,000,000") && lines[3].contains("1.4 GiB"), "{output}");
     }
 
     #[test]
     fn what_takes_too_long_is_refused() {
-        let told = told("--keys 100000000000 --write-buffer 1KiB");
-        assert!(told.contains("--write-buffer"), "{told}");
-        let beyond_numbers = self::told("--keys 1e19 --turnover 1000");
+        let output = output_of("--keys 100000000000 --write-buffer 1KiB");
+        assert!(output.contains("--write-buffer"), "{output}");
+        let beyond_numbers = self::output_of("--keys 1e19 --turnover 1000");
         assert!(beyond_numbers.contains("--write-buffer"), "{beyond_numbers}");
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! Invariant: fractions are monotone in keys.
 
-use crate::fingerprint::cell::{Fall, Found, Tail};
+use crate::fingerprint::cell::{CellPlace, Fall, Tail};
 
 /// Bits of an offset within a gap.
 const OFFSET_BITS: u32 = 12;
@@ -51,7 +51,7 @@ pub(crate) struct Limits {
 /// Returns the fraction, of `bits` bits, of a key found in a block of `count` cells.
 #[inline]
 pub(crate) fn fraction(
-    found: &Found,
+    found: &CellPlace,
     key: &Tail<'_>,
     count: usize,
     limits: &Limits,
@@ -216,7 +216,7 @@ mod tests {
     use crate::base::filter::Untraced;
     use crate::base::shape::FlushNumber;
     use crate::fingerprint::Fingerprints;
-    use crate::fingerprint::cell::{Fall, Found, Tail};
+    use crate::fingerprint::cell::{CellPlace, Fall, Tail};
     use crate::grf::base::bounds::BucketViews;
     use crate::grf::base::place::FRACTION_BITS;
     use crate::grf::base::{Role, Spot};
@@ -241,7 +241,7 @@ mod tests {
             };
             let before = random as usize % count + 1;
             let last = if matches!(fall, Fall::AfterAll { .. }) { count } else { before - 1 };
-            let found = Found { before: last, fall };
+            let found = CellPlace { before: last, fall };
             let limits = Limits { head_bits: split, end: tail.view() | random };
             let of_bits = |bits| fraction(&found, &tail, count, &limits, bits);
             for bits in 1..FRACTION_BITS {

@@ -24,19 +24,19 @@ mod short_ranges;
 
 use alloc::boxed::Box;
 
-use crate::base::filter::{Trace, ask_for_lines};
+use crate::base::filter::{Trace, prefetch_lines_traced};
 use crate::base::shape::FlushNumber;
 use crate::bits::simd::prefetch_lines;
-use crate::fingerprint::asked::Asked;
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::coded::CodedBlock;
 use crate::fingerprint::directory::{Among, Directory};
+use crate::fingerprint::empty_queries::EmptyQueries;
 use crate::fingerprint::gap::number;
 use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::group::{CodedAt, GROUP_ALIGN, Group, Kind};
 use crate::fingerprint::hashes::{hash_bit_string, hash_position};
 use crate::fingerprint::line::Line;
-use crate::fingerprint::questions::Questions;
+use crate::fingerprint::query_mix::QueryMix;
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::fingerprint::starts::GroupStarts;
 use crate::grf::base::between::Spacing;
@@ -72,9 +72,9 @@ pub(crate) struct Base {
     /// The length of all keys in bytes, if it is the same and hashes tell some keys apart; else 0.
     pub(crate) one_length: usize,
     /// The query mix it was built for.
-    pub(crate) asked: Asked,
+    pub(crate) query_mix: QueryMix,
     /// Some of the queries by which its bits were divided.
-    pub(crate) questions: Questions,
+    pub(crate) empty_queries: EmptyQueries,
     /// The model of text, if any. Then "key" means a key's code throughout the base.
     pub(crate) text: Option<Box<TextModel>>,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Site<'a> {
 
 /// The result of looking up a key in the directory.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundList {
     pub(crate) list: usize,
     /// Eight bytes of the key after the base's common prefix; 0 at the edges.
     pub(crate) word: u64,
@@ -218,7 +218,7 @@ impl Base {
         let parts = [ARC_BYTES + size_of::<Base>(), self.arena.len()];
         let tables = self.directory.allocations().into_iter().chain(self.starts.allocations());
         let text = self.text.iter().flat_map(|text| text.allocations());
-        let tables = tables.chain(self.questions.allocations());
+        let tables = tables.chain(self.empty_queries.allocations());
         parts.into_iter().chain(tables).chain(text).map(allocated_bytes).sum()
     }
 
@@ -300,12 +300,12 @@ impl Base {
 
     /// Returns the list of `key`.
     #[inline(always)]
-    pub(crate) fn list_of<T: Trace>(&self, key: &[u8], trace: &mut T) -> Found {
+    pub(crate) fn list_of<T: Trace>(&self, key: &[u8], trace: &mut T) -> FoundList {
         let (among, word) = match self.directory.word(key) {
             Ok(word) => (self.directory.find(key, word, trace), word),
             Err(beyond) => (beyond, 0),
         };
-        Found { list: self.list_at(among), word }
+        FoundList { list: self.list_at(among), word }
     }
 
     #[inline(always)]
@@ -327,7 +327,7 @@ impl Base {
     #[inline(always)]
     pub(crate) fn locate_in<'a, T: Trace>(
         &'a self,
-        Found { list, word }: Found,
+        FoundList { list, word }: FoundList,
         key: &'a [u8],
         trace: &mut T,
     ) -> Site<'a> {
@@ -373,14 +373,18 @@ impl Base {
     /// Prefetches a list's group and the estimated position of the key's block. Returns how far the
     /// key lies across the list (see `PlaceEstimate`).
     #[inline(always)]
-    pub(crate) fn load_about<T: Trace>(&self, Found { list, word }: Found, trace: &mut T) -> usize {
+    pub(crate) fn load_about<T: Trace>(
+        &self,
+        FoundList { list, word }: FoundList,
+        trace: &mut T,
+    ) -> usize {
         if self.is_edge(list) {
             return 0;
         }
         let guess = self.directory.estimate_place(list - 1, word);
-        ask_for_lines(&self.arena, guess.group_at, HEADER_LINES, trace);
+        prefetch_lines_traced(&self.arena, guess.group_at, HEADER_LINES, trace);
         let before = LINES_BEFORE * LINE_BYTES;
-        ask_for_lines(&self.arena, guess.at.wrapping_sub(before), LINES_ABOUT, trace);
+        prefetch_lines_traced(&self.arena, guess.at.wrapping_sub(before), LINES_ABOUT, trace);
         guess.across
     }
 

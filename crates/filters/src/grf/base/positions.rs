@@ -11,7 +11,7 @@ use crate::fingerprint::group::{Group, Kind};
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::SplineBlock;
 use crate::grf::base::place::FRACTION_BITS;
-use crate::grf::base::{Base, Found, Spot};
+use crate::grf::base::{Base, FoundList, Spot};
 
 /// The number of cache lines that most blocks of positions span.
 const BLOCK_LINES: usize = 2;
@@ -47,7 +47,7 @@ impl Base {
     #[inline(always)]
     pub(crate) fn positions(
         &self,
-        Found { list, word }: Found,
+        FoundList { list, word }: FoundList,
         key: &[u8],
     ) -> Option<Positions<'_>> {
         if self.is_edge(list) {

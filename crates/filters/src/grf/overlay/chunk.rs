@@ -356,7 +356,7 @@ impl Draft {
             return None;
         }
         if self.apart {
-            return Some(self.write_apart(lists));
+            return Some(self.write_with_codes_apart(lists));
         }
         self.join_codes();
         Some(self.writer.write(&self.entries, &self.codes, lists, self.merged))

@@ -104,7 +104,7 @@ impl<'a> Section<'a> {
 
     /// Whether this can be the section of `codes` codes in `len` bytes, for lists with these
     /// numbers of entries.
-    pub(crate) fn is_one(&self, entries: &[usize], codes: usize, len: usize) -> bool {
+    pub(crate) fn is_valid(&self, entries: &[usize], codes: usize, len: usize) -> bool {
         if len == 0 || self.longest() > LENGTH_MAX || self.bits_at() > len {
             return false;
         }
@@ -207,10 +207,10 @@ mod tests {
                 assert!(list.iter().all(|&expected| numbers.take() == expected), "{codes} codes");
             }
             let mut entries: Vec<usize> = lists.iter().map(Vec::len).collect();
-            assert!(section.is_one(&entries, codes, len));
-            assert!(!section.is_one(&entries, codes + 1, len));
+            assert!(section.is_valid(&entries, codes, len));
+            assert!(!section.is_valid(&entries, codes + 1, len));
             entries[2] += 1;
-            assert!(codes == 1 || !section.is_one(&entries, codes, len), "{codes} codes");
+            assert!(codes == 1 || !section.is_valid(&entries, codes, len), "{codes} codes");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::grf::overlay::packed::Packed;
 use crate::grf::sizes::Slots;
 
 /// An answer reads at most this many entries before it becomes "all".
-pub(crate) const ENTRIES_ASKED_MAX: usize = 256;
+pub(crate) const ENTRIES_VISITED_MAX: usize = 256;
 
 /// The chunk of a list, and the list's index in it.
 #[derive(Clone, Copy)]
@@ -54,11 +54,11 @@ impl ListEntries<'_> {
         trace: &mut T,
     ) {
         trace.touch(core::ptr::from_ref(self.chunk) as usize, size_of::<Chunk>());
-        let mut asked = 0;
+        let mut visited = 0;
         let mut push = |span| {
             codes.push(span);
-            asked += 1;
-            asked <= ENTRIES_ASKED_MAX
+            visited += 1;
+            visited <= ENTRIES_VISITED_MAX
         };
         for (slot, bytes) in slots.iter().zip(&self.chunk.tiers) {
             if let Some(packed) = bytes.as_deref().map(Packed::new) {
@@ -66,7 +66,7 @@ impl ListEntries<'_> {
                 packed.visit_between(slot, places, trace, &mut push);
             }
         }
-        if asked > ENTRIES_ASKED_MAX {
+        if visited > ENTRIES_VISITED_MAX {
             codes.push_all();
         }
     }

@@ -33,7 +33,7 @@ use crate::grf::options::GrfOptions;
 use crate::grf::options::RunCodes;
 use crate::grf::overlay::chunk::{Chunk, ChunkEntries, ChunkWriter, Move, NewEntries};
 use crate::grf::overlay::entry_budget::{EntryBudget, Lists};
-use crate::grf::overlay::list::{ENTRIES_ASKED_MAX, ListEntries};
+use crate::grf::overlay::list::{ENTRIES_VISITED_MAX, ListEntries};
 use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::runs::Runs;
 use crate::grf::sizes::{ARC_BYTES, Slot, TIERS};
@@ -43,7 +43,7 @@ use core::ops::Range;
 /// A chunk is prefetched this many chunks before it is rewritten.
 const CHUNKS_AHEAD: usize = 2;
 /// An answer reads at most this many chunks before it becomes "all".
-const CHUNKS_ASKED_MAX: usize = 8;
+const CHUNKS_VISITED_MAX: usize = 8;
 
 /// The chunks of all lists.
 #[derive(Clone)]
@@ -214,9 +214,9 @@ impl<T: Trace> Collect<'_, T> {
         let (first, first_list) = chunk_of(low.list, lists);
         let high = self.high.map(|high| (high, chunk_of(high.list, lists)));
         let last = high.map_or(self.overlay.root.len() - 1, |(_, (last, _))| last);
-        let mut asked = 0;
+        let mut visited = 0;
         for index in first..=last {
-            if index - first > CHUNKS_ASKED_MAX {
+            if index - first > CHUNKS_VISITED_MAX {
                 self.codes.push_all();
             }
             if self.codes.is_all() {
@@ -228,8 +228,8 @@ impl<T: Trace> Collect<'_, T> {
             for tier in 0..TIERS {
                 let Some(packed) = self.overlay.root[index].tier(tier) else { continue };
                 let (slot, entries) = self.between(tier, &packed, low, high);
-                asked += entries.len();
-                if asked > ENTRIES_ASKED_MAX {
+                visited += entries.len();
+                if visited > ENTRIES_VISITED_MAX {
                     self.codes.push_all();
                     return;
                 }

@@ -19,7 +19,7 @@
 
 use alloc::vec::Vec;
 
-use crate::base::filter::{Trace, ask_for_lines};
+use crate::base::filter::{Trace, prefetch_lines_traced};
 use crate::base::shape::{FlushNumber, Span};
 use crate::bits::packed::{PackedReader, read};
 use crate::bits::simd::prefetch_lines;
@@ -110,7 +110,7 @@ impl<'a> Packed<'a> {
     }
 
     /// Whether `bytes` can be the packed entries of `lists` lists.
-    pub(crate) fn is_one(bytes: &[u8], lists: usize) -> bool {
+    pub(crate) fn is_valid(bytes: &[u8], lists: usize) -> bool {
         if bytes.len() < LAYOUT_BYTES + FOOTER_BYTES {
             return false;
         }
@@ -121,7 +121,7 @@ impl<'a> Packed<'a> {
 
     fn has_a_layout(&self, lists: usize) -> bool {
         let len = self.bytes.len() - FOOTER_BYTES;
-        self.layout.is_one(lists, len)
+        self.layout.is_valid(lists, len)
             && self.layout.begin_of(self.len()) == self.layout.entries_at()
     }
 
@@ -262,14 +262,14 @@ impl<'a> Packed<'a> {
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(bytes: &[u8], list: usize, across: usize, trace: &mut T) {
         const LINES: usize = 3;
-        ask_for_lines(bytes, 0, 1, trace);
-        ask_for_lines(bytes, LAYOUT_BYTES + list * TABLE_BYTES_ABOUT, 1, trace);
+        prefetch_lines_traced(bytes, 0, 1, trace);
+        prefetch_lines_traced(bytes, LAYOUT_BYTES + list * TABLE_BYTES_ABOUT, 1, trace);
         let from = LAYOUT_BYTES + LISTS_MAX * TABLE_BYTES_ABOUT;
         let rest = bytes.len().saturating_sub(from + FOOTER_BYTES);
         let quotients = rest / QUOTIENTS_SHARE;
-        ask_for_lines(bytes, from + place_about(quotients, list, across), 1, trace);
+        prefetch_lines_traced(bytes, from + place_about(quotients, list, across), 1, trace);
         let at = from + quotients + place_about(rest - quotients, list, across);
-        ask_for_lines(bytes, at - LINE_BYTES, LINES, trace);
+        prefetch_lines_traced(bytes, at - LINE_BYTES, LINES, trace);
     }
 
     /// Prefetches a slot.

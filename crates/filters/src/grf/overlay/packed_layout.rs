@@ -174,7 +174,7 @@ impl Layout<'_> {
     }
 
     /// Whether the fields are valid for `lists` lists in `len` bytes.
-    pub(crate) fn is_one(self, lists: usize, len: usize) -> bool {
+    pub(crate) fn is_valid(self, lists: usize, len: usize) -> bool {
         self.lists() == lists
             && self.slot_bits() <= BUCKET_BITS
             && self.byte(CUT) <= FRACTION_BITS
@@ -217,21 +217,21 @@ pub(crate) fn smallest_layout(
     let crowd = counts.iter().copied().max().unwrap_or(0) as usize;
     let bits = || codes.iter().map(|code| usize::from(code.bits));
     let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
-    let told = if within { codes.len() } else { 1 };
+    let codes_within = if within { codes.len() } else { 1 };
     let end_log = match longest {
         // The start of a list takes two bytes then.
         0..=0xff if entries <= usize::from(u16::MAX) => 0,
         0..=0xffff => 1,
         _ => 2,
     };
-    let numbers = (counts.len() << most) * told;
+    let numbers = (counts.len() << most) * codes_within;
     let entry_bits = ((numbers / entries).max(1).ilog2() as usize).min(PACKED_BITS_MAX);
     let (slot, lists) = (slot_bits(entries, counts.len()), counts.len() / BUCKETS);
     let table_bytes = table_bytes(slot, end_log);
     let quotients_at = LAYOUT_BYTES + lists * table_bytes;
     let mut fields = LayoutBytes::default();
     fields[QUOTIENTS_AT..CODES].copy_from_slice(&(quotients_at as u16).to_le_bytes());
-    fields[CODES..ENTRY_BITS].copy_from_slice(&(told as u16).to_le_bytes());
+    fields[CODES..ENTRY_BITS].copy_from_slice(&(codes_within as u16).to_le_bytes());
     let small = [entry_bits, FRACTION_BITS - most, most - least, slot, table_bytes, end_log, lists];
     for (field, number) in fields[ENTRY_BITS..].iter_mut().zip(small) {
         *field = u8::try_from(number).expect("fields of a byte are small");

@@ -18,7 +18,7 @@ impl<'a> Packed<'a> {
         let ends = |list| self.slot(list, BUCKETS - 1).end - self.slot(list, 0).start;
         let entries: Vec<usize> =
             (0..self.layout.lists()).map(|list| ends(list) as usize).collect();
-        self.layout.codes() == 1 && self.numbers_section().is_one(&entries, codes, room)
+        self.layout.codes() == 1 && self.numbers_section().is_valid(&entries, codes, room)
     }
 
     /// Requires: the section exists.

@@ -110,7 +110,7 @@ impl PackedEntriesWriter {
     /// Same as [`PackedEntriesWriter::write`], with the numbers of codes stored separately, in bits
     /// according to their frequency. Requires, too: code n is the nth most frequent, and each
     /// occurs.
-    pub(crate) fn write_apart(
+    pub(crate) fn write_with_codes_apart(
         &mut self,
         entries: &[Entry],
         codes: &[Code],
@@ -361,7 +361,7 @@ pub(crate) mod tests {
                     }
                 }
                 for bytes in more.iter().chain([&written]) {
-                    assert!(Packed::is_one(bytes, LISTS));
+                    assert!(Packed::is_valid(bytes, LISTS));
                     let (packed, mut decoded) = (Packed::new(bytes), vec![Entry(7)]);
                     packed.decode(&mut decoded);
                     assert_eq!((decoded, packed.merged()), (all.clone(), merged + doubles));
@@ -378,12 +378,12 @@ pub(crate) mod tests {
     fn a_list_that_begins_within_another_one_is_damage() {
         let all = entries(5, 300, 0, 12);
         let bytes = PackedEntriesWriter::default().write(&all, &[code(0, 12)], LISTS, 0);
-        assert!(Packed::is_one(&bytes, LISTS));
+        assert!(Packed::is_valid(&bytes, LISTS));
         let table_bytes = Packed::new(&bytes).layout.table_bytes();
         for list in 1..LISTS {
             let mut damaged = bytes.to_vec();
             damaged[LAYOUT_BYTES + list * table_bytes] -= 1;
-            assert!(!Packed::is_one(&damaged, LISTS), "list {list}");
+            assert!(!Packed::is_valid(&damaged, LISTS), "list {list}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;
 use crate::base::shape::Codes;
 use crate::bits::simd::fastest;
-use crate::grf::base::{Found, Role, Site, Spot};
+use crate::grf::base::{FoundList, Role, Site, Spot};
 use crate::grf::overlay::list::ListEntries;
 use crate::grf::part::Part;
 use crate::grf::sizes::Slots;
@@ -28,42 +28,42 @@ const BATCH: usize = 16;
 const RANGES: usize = BATCH / 2;
 
 /// A key, and the part that covers it.
-type Asked<'a> = (&'a Part, &'a [u8]);
+type PartKey<'a> = (&'a Part, &'a [u8]);
 
 impl Part {
     /// Calls `visit` with the index and the codes of each key, in order. The codes are those of
     /// [`Part::candidates`], at a lower cost per key. Without codes, no run holds anything for the
     /// key.
     pub fn candidates_many(&self, keys: &[&[u8]], mut visit: impl FnMut(usize, &Codes)) {
-        let mut asked = [(self, &[][..]); BATCH];
+        let mut together = [(self, &[][..]); BATCH];
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            asked.iter_mut().zip(keys).for_each(|((_, asked), key)| *asked = key);
+            together.iter_mut().zip(keys).for_each(|((_, slot), key)| *slot = key);
             let mut visit = |place: usize, codes: &Codes| visit(batch * BATCH + place, codes);
-            answer_keys(&asked[..keys.len()], &mut visit);
+            answer_keys(&together[..keys.len()], &mut visit);
         }
     }
 
     /// Same as [`Part::candidates_many`], with a part for each key.
-    pub fn candidates_of_parts(asked: &[(&Part, &[u8])], mut visit: impl FnMut(usize, &Codes)) {
-        for (batch, asked) in asked.chunks(BATCH).enumerate() {
+    pub fn candidates_of_parts(keys: &[(&Part, &[u8])], mut visit: impl FnMut(usize, &Codes)) {
+        for (batch, keys) in keys.chunks(BATCH).enumerate() {
             let mut visit = |place: usize, codes: &Codes| visit(batch * BATCH + place, codes);
-            answer_keys(asked, &mut visit);
+            answer_keys(keys, &mut visit);
         }
     }
 
     /// Same as [`Part::candidates_of_parts`], for ranges.
     pub fn candidates_of_ranges(
-        asked: &[(&Part, KeyRange<'_>)],
+        ranges: &[(&Part, KeyRange<'_>)],
         mut visit: impl FnMut(usize, &Codes),
     ) {
-        for (batch, ranges) in asked.chunks(RANGES).enumerate() {
+        for (batch, ranges) in ranges.chunks(RANGES).enumerate() {
             let mut visit = |place: usize, codes: &Codes| visit(batch * RANGES + place, codes);
             answer_ranges(ranges, &mut visit);
         }
     }
 }
 
-fn answer_keys(keys: &[Asked<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
+fn answer_keys(keys: &[PartKey<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
     with_names(keys, &mut |names| {
         fastest(
             #[inline(always)]
@@ -75,7 +75,7 @@ fn answer_keys(keys: &[Asked<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
 /// Answers at most [`BATCH`] keys by their names in their parts: codes, where there is a model of
 /// text.
 #[inline(always)]
-fn with_names(keys: &[Asked<'_>], answer: &mut dyn FnMut(&[Asked<'_>])) {
+fn with_names(keys: &[PartKey<'_>], answer: &mut dyn FnMut(&[PartKey<'_>])) {
     if keys.iter().all(|(part, _)| part.base.text.is_none()) {
         return answer(keys);
     }
@@ -97,8 +97,8 @@ struct LocatedKey<'a> {
 
 /// Locates at most [`BATCH`] keys.
 #[inline(always)]
-fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<LocatedKey<'a>>; BATCH] {
-    let mut lists = [Found::default(); BATCH];
+fn locate_all<'a>(keys: &[PartKey<'a>]) -> [Option<LocatedKey<'a>>; BATCH] {
+    let mut lists = [FoundList::default(); BATCH];
     let mut located = [const { None }; BATCH];
     find_lists(keys, &mut lists[..keys.len()]);
     locate(keys, &lists, &mut located);
@@ -108,7 +108,7 @@ fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<LocatedKey<'a>>; BATCH] {
 /// Finds the lists. Prefetches their groups and tables, and the estimated positions of blocks and
 /// entries.
 #[inline(always)]
-fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
+fn find_lists(keys: &[PartKey<'_>], lists: &mut [FoundList]) {
     keys.iter().for_each(|(part, key)| part.base.directory.load_about(key, &mut Untraced));
     for (list, (part, key)) in lists.iter_mut().zip(keys) {
         let Part { base, overlay, .. } = part;
@@ -121,8 +121,8 @@ fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
 /// Finds blocks and slots. Prefetches them, in case the estimates were wrong.
 #[inline(always)]
 fn locate<'a>(
-    keys: &[Asked<'a>],
-    lists: &[Found; BATCH],
+    keys: &[PartKey<'a>],
+    lists: &[FoundList; BATCH],
     located: &mut [Option<LocatedKey<'a>>; BATCH],
 ) {
     for ((&(part, key), &found), located) in keys.iter().zip(lists).zip(located) {
@@ -137,7 +137,7 @@ fn locate<'a>(
 
 /// Finds the codes of at most [`BATCH`] keys.
 #[inline(always)]
-fn answer_keys_now(keys: &[Asked<'_>], codes: &mut Codes, visit: &mut dyn FnMut(usize, &Codes)) {
+fn answer_keys_now(keys: &[PartKey<'_>], codes: &mut Codes, visit: &mut dyn FnMut(usize, &Codes)) {
     let located = locate_all(keys);
     let located = located.iter().flatten().zip(keys);
     for (place, (LocatedKey { site, entries, slots }, (part, key))) in located.enumerate() {
@@ -160,8 +160,8 @@ fn answer_ranges(ranges: &[(&Part, KeyRange<'_>)], visit: &mut dyn FnMut(usize, 
     let mut count = 0;
     let lowers = ranges.iter().map(|(part, range)| (*part, range.lower()));
     let uppers = ranges.iter().filter_map(|(part, range)| Some((*part, range.upper()?)));
-    for (end, asked) in ends.iter_mut().zip(lowers.chain(uppers)) {
-        *end = asked;
+    for (end, key) in ends.iter_mut().zip(lowers.chain(uppers)) {
+        *end = key;
         count += 1;
     }
     with_names(&ends[..count], &mut |ends| {
@@ -176,7 +176,7 @@ fn answer_ranges(ranges: &[(&Part, KeyRange<'_>)], visit: &mut dyn FnMut(usize, 
 #[inline(always)]
 fn answer_between(
     ranges: &[(&Part, KeyRange<'_>)],
-    ends: &[Asked<'_>],
+    ends: &[PartKey<'_>],
     codes: &mut Codes,
     visit: &mut dyn FnMut(usize, &Codes),
 ) {

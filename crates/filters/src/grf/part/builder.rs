@@ -6,13 +6,13 @@
 
 use crate::base::shape::FlushNumber;
 use crate::fingerprint::Fingerprints;
-use crate::fingerprint::asked::Asked;
 use crate::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsPlan, HASH_ABOVE};
 use crate::fingerprint::demand::Demand;
+use crate::fingerprint::empty_queries::{EmptyQueries, EmptyQuery};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
 use crate::fingerprint::keys::Pushed;
-use crate::fingerprint::questions::{AskedKey, Questions};
+use crate::fingerprint::query_mix::QueryMix;
 use crate::grf::base::Base;
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::{GrfOptions, are_many};
@@ -24,7 +24,7 @@ use crate::text::named::NamedGroupsBuilder;
 use crate::text::sample::KeySample;
 
 /// A part keeps one query per this many keys, which takes little of its memory.
-const KEYS_PER_QUESTION: u64 = 4096;
+const KEYS_PER_QUERY: u64 = 4096;
 
 impl Part {
     /// Returns a part without keys.
@@ -40,8 +40,8 @@ pub struct PartBuilder {
     packed_bits: f64,
     /// Keys that the overlay is expected to get per key of the base.
     overlay_ratio: f64,
-    asked: Asked,
-    questions: Questions,
+    query_mix: QueryMix,
+    empty_queries: EmptyQueries,
     length: Length,
 }
 
@@ -103,8 +103,8 @@ impl PartBuilder {
             groups: NamedGroupsBuilder::new(plan),
             packed_bits: split.packed_bits,
             overlay_ratio: newer(overlay_share),
-            asked: Asked::default(),
-            questions: Questions::default(),
+            query_mix: QueryMix::default(),
+            empty_queries: EmptyQueries::default(),
             length: Length::Unknown,
         }
     }
@@ -112,8 +112,8 @@ impl PartBuilder {
     /// Sets the expected query mix, by which bits are divided between order and hashes. Requires:
     /// no sample was given, and no key was pushed.
     #[must_use]
-    pub fn asked(self, asked: Asked) -> Self {
-        PartBuilder { asked, ..self }
+    pub fn query_mix(self, query_mix: QueryMix) -> Self {
+        PartBuilder { query_mix, ..self }
     }
 
     /// Learns a model of text from a sample of about `keys` keys, if it pays. The part then stores
@@ -121,14 +121,14 @@ impl PartBuilder {
     /// the keys costs accuracy, never correctness. Requires: no key was pushed.
     #[must_use]
     pub fn with_sample(mut self, sample: &KeySample, keys: u64) -> Self {
-        let asked = self.asked;
-        let judged = self.groups.judge(sample, keys, asked);
+        let query_mix = self.query_mix;
+        let judged = self.groups.judge(sample, keys, query_mix);
         let own = self.options.point_bits == 0;
         self = self.with_plan(|plan| {
             plan.point_bits = if own { judged.point_bits } else { plan.point_bits };
             plan.is_text = judged.hashes;
             if judged.is_known && !judged.hashes {
-                plan.hash_above = asked.hash_above(plan.point_bits);
+                plan.hash_above = query_mix.hash_above(plan.point_bits);
             }
         });
         match judged.model {
@@ -140,27 +140,32 @@ impl PartBuilder {
     /// Divides bits by where these queries fall among the sampled keys. Groups get hash bits if
     /// points come closer to keys than order can resolve. Whatever the queries, each group keeps at
     /// least an even share less one bit per key. The part keeps some of the queries
-    /// ([`Part::questions`]).
+    /// ([`Part::empty_queries`]).
     ///
     /// `Fingerprints::Spline`, the GRF paper's, divides evenly. The sample is of about `keys` keys.
     /// Requires: the sample was given, and no key was pushed.
     #[must_use]
-    pub fn with_questions(mut self, questions: &Questions, sample: &KeySample, keys: u64) -> Self {
-        if questions.is_empty() || self.options.fingerprints == Fingerprints::Spline {
+    pub fn with_empty_queries(
+        mut self,
+        queries: &EmptyQueries,
+        sample: &KeySample,
+        keys: u64,
+    ) -> Self {
+        if queries.is_empty() || self.options.fingerprints == Fingerprints::Spline {
             return self;
         }
-        self.questions = questions.clone();
-        let bits = questions.bits_each() / KEYS_PER_QUESTION as f64;
+        self.empty_queries = queries.clone();
+        let bits = queries.bits_each() / KEYS_PER_QUERY as f64;
         self = self.with_plan(|plan| {
             plan.bits_per_key = (plan.bits_per_key - bits).max(GrfOptions::BASE_BITS_LEAST);
         });
-        let (mut named, mut firsts) = (Questions::default(), sample.firsts());
+        let (mut named, mut firsts) = (EmptyQueries::default(), sample.firsts());
         let mut code = KeyCode::new();
         let mut name = |key: &[u8]| self.groups.name(key, &mut code).to_vec();
         firsts.iter_mut().for_each(|first| *first = name(first));
         firsts.sort_unstable();
-        for asked in questions.iter() {
-            let is_kept = named.push_in_order(AskedKey { key: &name(asked.key), ..asked });
+        for query in queries.iter() {
+            let is_kept = named.push_in_order(EmptyQuery { key: &name(query.key), ..query });
             assert!(is_kept, "codes ascend as keys do");
         }
         self.groups.set_demand(Demand::new(named, &firsts, keys));
@@ -205,13 +210,13 @@ impl PartBuilder {
     /// Returns the part of the pushed keys, with an empty overlay. The flush numbers of these keys
     /// are in [0, `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
-        let asked = self.asked;
+        let query_mix = self.query_mix;
         let (groups, text) = self.groups.finish();
         let Groups { mut arena, directory, starts, entries, point_bits, fallen, bits_left } =
             groups;
         let hashed_keys = point_bits > 0 && text.is_none();
         let one_length = self.length.one().filter(|_| hashed_keys).unwrap_or(0);
-        let kept = kept_questions(entries);
+        let kept = kept_queries(entries);
         let overlay_keys = entries as f64 * self.overlay_ratio;
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {
@@ -227,8 +232,8 @@ impl PartBuilder {
             overlay_keys: overlay_keys as u64,
             point_bits,
             one_length,
-            asked,
-            questions: self.questions.thinned(fallen, kept),
+            query_mix,
+            empty_queries: self.empty_queries.thinned(fallen, kept),
             text,
         };
         Part::of_base(self.options, base)
@@ -241,8 +246,8 @@ impl PartBuilder {
 }
 
 /// The number of queries that a part of `keys` keys keeps.
-pub(super) fn kept_questions(keys: u64) -> usize {
-    (keys / KEYS_PER_QUESTION) as usize
+pub(super) fn kept_queries(keys: u64) -> usize {
+    (keys / KEYS_PER_QUERY) as usize
 }
 
 /// The lists of small groups take extra memory. If newer keys are more than a quarter, the reserve

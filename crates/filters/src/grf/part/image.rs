@@ -16,12 +16,12 @@ use crate::base::hash::checksum;
 use crate::base::shape::FlushNumber;
 use crate::base::wire::{Corrupt, Reader, Writer};
 use crate::fingerprint::Fingerprints;
-use crate::fingerprint::asked::Asked;
 use crate::fingerprint::directory::{Directory, Prefix, radix_table};
+use crate::fingerprint::empty_queries::{EmptyQueries, EmptyQuery};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::group::GROUP_ALIGN;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
-use crate::fingerprint::questions::{AskedKey, Questions};
+use crate::fingerprint::query_mix::QueryMix;
 use crate::fingerprint::separator_tails::SeparatorTails;
 use crate::fingerprint::starts::GroupStarts;
 use crate::grf::base::Base;
@@ -32,7 +32,7 @@ use crate::grf::overlay::chunk::Chunk;
 use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::{Overlay, lists_of};
 use crate::grf::part::Part;
-use crate::grf::part::builder::kept_questions;
+use crate::grf::part::builder::kept_queries;
 use crate::text::model::TextModel;
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -65,20 +65,20 @@ impl Part {
 
     /// Appends the part's image, from which [`Part::read_image`] restores it.
     pub fn write_image(&self, out: &mut Vec<u8>) {
-        self.write_image_with(&self.base.questions, out);
+        self.write_image_with(&self.base.empty_queries, out);
     }
 
-    /// Same as [`Part::write_image`], with `questions` in place of its own, so that newer queries
+    /// Same as [`Part::write_image`], with `queries` in place of its own, so that newer queries
     /// are included. The image keeps as many as a part of this size does.
-    pub fn write_image_with(&self, questions: &Questions, out: &mut Vec<u8>) {
-        let questions = questions.thinned(0..questions.len(), kept_questions(self.base.entries));
+    pub fn write_image_with(&self, queries: &EmptyQueries, out: &mut Vec<u8>) {
+        let queries = queries.thinned(0..queries.len(), kept_queries(self.base.entries));
         let before = out.len();
         let mut image = Writer::new();
         image.reserve(self.image_bytes());
         image.bytes(MAGIC);
         image.u32(Self::IMAGE_VERSION);
         write_options(&self.options, &mut image);
-        write_base(&self.base, &questions, &mut image);
+        write_base(&self.base, &queries, &mut image);
         write_overlay(&self.overlay, &mut image);
         image.u64(checksum(image.as_slice()));
         if before == 0 {
@@ -176,14 +176,14 @@ fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
     Ok(GrfOptions { bits_per_key, size_ratio, run_codes, fingerprints, point_bits })
 }
 
-fn write_base(base: &Base, questions: &Questions, out: &mut Writer) {
+fn write_base(base: &Base, queries: &EmptyQueries, out: &mut Writer) {
     out.u64(base.end.0);
     out.u64(base.entries);
     out.u8(base.packed_steps);
     out.u8(base.point_bits as u8);
     out.u8(base.one_length as u8);
-    out.u8(base.asked.to_byte());
-    write_questions(questions, out);
+    out.u8(base.query_mix.to_byte());
+    write_queries(queries, out);
     out.u64(base.overlay_keys);
     out.u8(u8::from(base.text.is_some()));
     base.text.iter().for_each(|text| text.write(out));
@@ -210,8 +210,8 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     if one_length > Base::ONE_LENGTH_MAX || one_length > 0 && point_bits == 0 {
         return Err(input.corrupt("keys of so many bytes"));
     }
-    let asked = Asked::of_byte(input.u8()?);
-    let questions = read_questions(input)?;
+    let query_mix = QueryMix::of_byte(input.u8()?);
+    let empty_queries = read_queries(input)?;
     let overlay_keys = input.u64()?;
     let text = match input.u8()? {
         0 => None,
@@ -239,40 +239,40 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
         overlay_keys,
         point_bits,
         one_length,
-        asked,
-        questions,
+        query_mix,
+        empty_queries,
         text,
     };
     Ok((base, arena))
 }
 
-fn write_questions(questions: &Questions, out: &mut Writer) {
-    out.varint(questions.len() as u64);
-    for asked in questions.iter() {
-        out.string(asked.key);
-        out.u8(u8::from(asked.is_point));
+fn write_queries(queries: &EmptyQueries, out: &mut Writer) {
+    out.varint(queries.len() as u64);
+    for query in queries.iter() {
+        out.string(query.key);
+        out.u8(u8::from(query.is_point));
     }
 }
 
-fn read_questions(input: &mut Reader<'_>) -> Result<Questions, Corrupt> {
+fn read_queries(input: &mut Reader<'_>) -> Result<EmptyQueries, Corrupt> {
     let count = input.len()?;
-    if count > Questions::MAX {
+    if count > EmptyQueries::MAX {
         return Err(input.corrupt("so many questions"));
     }
-    let mut questions = Questions::default();
+    let mut queries = EmptyQueries::default();
     for _ in 0..count {
         let key = input.string()?;
         let is_point = match input.u8()? {
             kind @ (0 | 1) => kind == 1,
             _ => return Err(input.corrupt("whether a question is for a single key")),
         };
-        if key.len() > Questions::KEY_BYTES_MAX
-            || !questions.push_in_order(AskedKey { key, is_point })
+        if key.len() > EmptyQueries::KEY_BYTES_MAX
+            || !queries.push_in_order(EmptyQuery { key, is_point })
         {
             return Err(input.corrupt("questions in order"));
         }
     }
-    Ok(questions)
+    Ok(queries)
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {
@@ -348,7 +348,7 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
         let mut chunk = Chunk::default();
         for tier in &mut chunk.tiers {
             let packed = input.string()?;
-            if !packed.is_empty() && !Packed::is_one(packed, lists) {
+            if !packed.is_empty() && !Packed::is_valid(packed, lists) {
                 return Err(input.corrupt("packed entries"));
             }
             *tier = (!packed.is_empty()).then(|| Arc::from(packed));

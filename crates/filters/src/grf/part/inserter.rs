@@ -20,7 +20,7 @@ use crate::fingerprint::group::{GROUP_ALIGN, Kind};
 use crate::fingerprint::line::Line;
 use crate::fingerprint::read_cells::ReadCells;
 use crate::grf::base::place::{FRACTION_BITS, place};
-use crate::grf::base::{Base, Found, Site};
+use crate::grf::base::{Base, FoundList, Site};
 use crate::grf::overlay::OverlayInserter;
 use crate::grf::part::Part;
 use crate::grf::sizes::LINE_BYTES;
@@ -179,7 +179,7 @@ fn place_batch<K: AsRef<[u8]>>(
     (overlay, cells): (&mut OverlayInserter, &mut ReadCells),
 ) {
     // Accesses that may miss the cache are grouped into short loops (see `batch.rs`).
-    let mut found = [Found::default(); BATCH];
+    let mut found = [FoundList::default(); BATCH];
     let found = &mut found[..keys.len()];
     for (found, key) in found.iter_mut().zip(keys) {
         *found = base.list_from(*list, key.as_ref());
@@ -225,7 +225,7 @@ impl Base {
     /// Returns the list of a key that is not below the keys of `list`. Steps forward instead of
     /// searching, which suits sorted keys.
     #[inline(always)]
-    fn list_from(&self, list: usize, key: &[u8]) -> Found {
+    fn list_from(&self, list: usize, key: &[u8]) -> FoundList {
         if self.is_edge(list) {
             return self.list_of(key, &mut Untraced);
         }
@@ -233,7 +233,7 @@ impl Base {
             Ok(word) => (self.directory.find_from(list - 1, key, word), word),
             Err(beyond) => (beyond, 0),
         };
-        Found { list: self.list_at(among), word }
+        FoundList { list: self.list_at(among), word }
     }
 
     /// Prefetches the header of a list's group, which may lie on two cache lines.

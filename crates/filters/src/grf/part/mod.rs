@@ -22,8 +22,8 @@ use crate::base::filter::{GlobalFilter, Trace, Untraced};
 use crate::base::query::Query;
 use crate::base::shape::{Codes, FlushNumber, Shape, Span};
 use crate::bits::simd::fastest;
-use crate::fingerprint::asked::Asked;
-use crate::fingerprint::questions::Questions;
+use crate::fingerprint::empty_queries::EmptyQueries;
+use crate::fingerprint::query_mix::QueryMix;
 use crate::grf::base::{Base, Role, Spot};
 use crate::grf::options::GrfOptions;
 use crate::grf::overlay::Overlay;
@@ -78,13 +78,13 @@ impl Part {
     }
 
     /// The query mix it was built for.
-    pub fn asked(&self) -> Asked {
-        self.base.asked
+    pub fn query_mix(&self) -> QueryMix {
+        self.base.query_mix
     }
 
     /// Some of the queries by which its bits were divided.
-    pub fn questions(&self) -> &Questions {
-        &self.base.questions
+    pub fn empty_queries(&self) -> &EmptyQueries {
+        &self.base.empty_queries
     }
 
     /// The end of the base's flush numbers: the code of its keys is [0, `base_end`).

@@ -121,14 +121,14 @@ impl Draft {
     /// entries.
     #[cold]
     #[inline(never)]
-    pub(crate) fn write_apart(&mut self, lists: usize) -> Arc<[u8]> {
+    pub(crate) fn write_with_codes_apart(&mut self, lists: usize) -> Arc<[u8]> {
         self.order_codes();
         if self.codes.len() > CODES_MAX {
             self.join_codes();
             self.order_codes();
         }
         self.merged += put_in_order(&mut self.entries);
-        self.writer.write_apart(&self.entries, &self.codes, lists, self.merged)
+        self.writer.write_with_codes_apart(&self.entries, &self.codes, lists, self.merged)
     }
 
     /// Numbers codes by frequency, and drops unused ones.

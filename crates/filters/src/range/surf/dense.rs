@@ -9,7 +9,7 @@
 
 use crate::base::filter::Trace;
 use crate::range::surf::layout::{EDGES_MAX, FANOUT, Section};
-use crate::range::surf::trie::{Found, SurfEffort, Trie};
+use crate::range::surf::trie::{FoundEdge, SurfEffort, Trie};
 
 /// Returns the node of a slot, and the bit of the first label at or after it.
 #[inline(always)]
@@ -123,10 +123,10 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
     }
 
     #[inline(always)]
-    pub(super) fn dense_at_least(&mut self, node: usize, label: u8) -> Option<Found> {
+    pub(super) fn dense_at_least(&mut self, node: usize, label: u8) -> Option<FoundEdge> {
         let number = node / EDGES_MAX;
         let from = number * FANOUT + usize::from(label);
         let slot = self.dense_label_from(number, from)?;
-        Some(Found { slot, label: (slot - node - 1) as u8 })
+        Some(FoundEdge { slot, label: (slot - node - 1) as u8 })
     }
 }

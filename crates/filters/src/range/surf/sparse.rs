@@ -13,7 +13,7 @@ use crate::base::filter::Trace;
 use crate::bits::rank_select::{BLOCK_BITS, SAMPLE_ONES, Selected};
 use crate::bits::simd;
 use crate::range::surf::layout::{EDGES_MAX, Section};
-use crate::range::surf::trie::{Found, SurfEffort, Trie};
+use crate::range::surf::trie::{FoundEdge, SurfEffort, Trie};
 
 /// The label of a key that ends at a node.
 const MARK: u8 = 0xff;
@@ -110,7 +110,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         let samples = self.section(Section::LoudsSamples);
         let selected = Selected::new(self.bits(Section::SparseLouds), samples);
         if let Some((node, width)) = selected.estimate_select(number) {
-            self.ask_for(Section::SparseLouds, node / 8);
+            self.prefetch(Section::SparseLouds, node / 8);
             self.load_edge((node, node.saturating_add(width)), label);
         }
     }
@@ -123,9 +123,9 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         const EITHER_SIDE: usize = 16;
         let before = (end.saturating_sub(node) as u64 * u64::from(label)) >> u8::BITS;
         let slot = node.saturating_add(before as usize);
-        self.ask_for(Section::SparseLabels, slot);
-        self.ask_for(Section::SparseHasChild, slot / 8);
-        self.ask_for(Section::SparseChildRanks, slot / BLOCK_BITS * 4);
+        self.prefetch(Section::SparseLabels, slot);
+        self.prefetch(Section::SparseHasChild, slot / 8);
+        self.prefetch(Section::SparseChildRanks, slot / BLOCK_BITS * 4);
         let len = self.layout.suffix.total() as usize;
         if len == 0 {
             return;
@@ -134,8 +134,8 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         let before = slot.saturating_sub(ranked.estimate_rank(slot));
         let leaf = u64::from(self.layout.counts.dense_leaves) + before as u64;
         let at = (leaf * len as u64 / 8) as usize;
-        self.ask_for(Section::Suffixes, at.saturating_sub(EITHER_SIDE));
-        self.ask_for(Section::Suffixes, at.saturating_add(EITHER_SIDE));
+        self.prefetch(Section::Suffixes, at.saturating_sub(EITHER_SIDE));
+        self.prefetch(Section::Suffixes, at.saturating_add(EITHER_SIDE));
     }
 
     #[inline(always)]
@@ -171,12 +171,12 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
 
     /// Returns the first edge of a node whose label is at least `label`.
     #[inline(always)]
-    pub(super) fn sparse_at_least(&mut self, node: usize, label: u8) -> Option<Found> {
+    pub(super) fn sparse_at_least(&mut self, node: usize, label: u8) -> Option<FoundEdge> {
         let end = self.sparse_end(node);
         let from = node + usize::from(self.sparse_mark(node, end));
         self.touch(Section::SparseLabels, from, end.saturating_sub(from));
         let slot = self.search(from, end, |lanes| simd::at_least(lanes, label))?;
-        Some(Found { slot, label: self.sparse_byte(slot) })
+        Some(FoundEdge { slot, label: self.sparse_byte(slot) })
     }
 
     /// Returns the first slot in `from..end` that `wanted` finds; it examines sixteen labels at

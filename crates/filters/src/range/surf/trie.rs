@@ -10,7 +10,7 @@
 //! Invariant: sections may hold any bytes. Answers are then wrong, but every position is checked
 //! before it is read, and each step goes one level down.
 
-use crate::base::filter::{Trace, ask_for};
+use crate::base::filter::{Trace, prefetch_traced};
 use crate::bits::rank_select::{Bits, Ranked};
 use crate::range::surf::layout::{EDGES_MAX, Layout, Section};
 
@@ -47,7 +47,7 @@ impl SurfEffort {
 
 /// An edge of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundEdge {
     pub(super) slot: usize,
     pub(super) label: u8,
 }
@@ -103,8 +103,8 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
 
     /// Prefetches a byte of a section.
     #[inline(always)]
-    pub(super) fn ask_for(&mut self, section: Section, at: usize) {
-        ask_for(self.section(section), at, &mut self.trace);
+    pub(super) fn prefetch(&mut self, section: Section, at: usize) {
+        prefetch_traced(self.section(section), at, &mut self.trace);
     }
 
     /// Returns the root. None: there is none.
@@ -229,7 +229,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
 
     /// Returns the first edge of a node whose label is at least `label`.
     #[inline(always)]
-    pub(super) fn at_least(&mut self, level: usize, node: usize, label: u8) -> Option<Found> {
+    pub(super) fn at_least(&mut self, level: usize, node: usize, label: u8) -> Option<FoundEdge> {
         if self.is_dense(level) {
             self.dense_at_least(node, label)
         } else {

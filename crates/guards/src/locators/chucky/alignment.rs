@@ -9,7 +9,7 @@
 
 use trommel_filters::bits::huffman::code_lengths;
 
-use super::bucket::{BUCKET_SLOTS, PRINT_BITS_MIN};
+use super::bucket::{BUCKET_SLOTS, FINGERPRINT_BITS_MIN};
 use super::combinations::{Combination, combinations, likeliest};
 use super::lengths::{CODE_ROOM, Frequent, climb};
 use super::model::LevelModel;
@@ -18,9 +18,9 @@ use super::model::LevelModel;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alignment {
     /// Fingerprint bits of each level, newest level first.
-    pub print_bits: Vec<u32>,
+    pub fingerprint_bits: Vec<u32>,
     /// Their mean over all entries.
-    pub mean_print_bits: f64,
+    pub mean_fingerprint_bits: f64,
     /// The share of buckets that overflow.
     pub overflow_share: f64,
 }
@@ -50,8 +50,8 @@ impl Coded {
     /// Whether code and fingerprints of the nth combination fit into a bucket.
     fn fits(&self, nth: usize, lengths: &[u32]) -> bool {
         let length = |slot: u8| lengths[usize::from(self.level_of[usize::from(slot)])];
-        let prints: u32 = self.combinations[nth].0.map(length).iter().sum();
-        prints + self.code_bits[nth] <= self.bucket_bits
+        let fingerprints: u32 = self.combinations[nth].0.map(length).iter().sum();
+        fingerprints + self.code_bits[nth] <= self.bucket_bits
     }
 
     /// The share of buckets whose combinations do not satisfy `fits`.
@@ -73,16 +73,17 @@ impl Coded {
 }
 
 impl Alignment {
-    fn new(model: &LevelModel, print_bits: Vec<u32>, overflow_share: f64) -> Alignment {
+    fn new(model: &LevelModel, fingerprint_bits: Vec<u32>, overflow_share: f64) -> Alignment {
         let shares = model.level_shares();
-        let bits = shares.iter().zip(&print_bits).map(|(share, &bits)| share * f64::from(bits));
-        Alignment { mean_print_bits: bits.sum(), print_bits, overflow_share }
+        let bits =
+            shares.iter().zip(&fingerprint_bits).map(|(share, &bits)| share * f64::from(bits));
+        Alignment { mean_fingerprint_bits: bits.sum(), fingerprint_bits, overflow_share }
     }
 
-    /// Fingerprints of `print_bits` in all levels. Requires: a tree of at most 40 runs.
-    pub fn uniform(model: &LevelModel, bucket_bits: u32, print_bits: u32) -> Alignment {
+    /// Fingerprints of `fingerprint_bits` in all levels. Requires: a tree of at most 40 runs.
+    pub fn uniform(model: &LevelModel, bucket_bits: u32, fingerprint_bits: u32) -> Alignment {
         let coded = Coded::new(model, bucket_bits);
-        let lengths = vec![print_bits; model.levels as usize];
+        let lengths = vec![fingerprint_bits; model.levels as usize];
         let overflow = coded.overflow(|nth| coded.fits(nth, &lengths));
         Alignment::new(model, lengths, overflow)
     }
@@ -126,7 +127,7 @@ fn climbed(
     fits: &mut dyn FnMut(&[u32]) -> bool,
 ) -> Option<Vec<u32>> {
     let most = bucket_bits.saturating_sub(1) / BUCKET_SLOTS as u32;
-    let lengths = climb(model.levels as usize, PRINT_BITS_MIN, most, fits);
+    let lengths = climb(model.levels as usize, FINGERPRINT_BITS_MIN, most, fits);
     fits(&lengths).then_some(lengths)
 }
 
@@ -145,14 +146,17 @@ mod tests {
         // Without fluid alignment, the rarest combinations that must fit have codes of 22 bits.
         assert_eq!(Alignment::malleable(&MODEL, 40, 0.9999), None);
         let malleable = Alignment::malleable(&MODEL, 40, 0.99).expect("it fits");
-        assert_eq!(malleable.print_bits, [5, 5, 6, 6, 7, 7]);
-        assert_eq!(fluid.print_bits, [5, 5, 6, 7, 7, 9]);
+        assert_eq!(malleable.fingerprint_bits, [5, 5, 6, 6, 7, 7]);
+        assert_eq!(fluid.fingerprint_bits, [5, 5, 6, 7, 7, 9]);
         let bound = Alignment::bound(&MODEL, 40);
-        assert!(fluid.mean_print_bits > malleable.mean_print_bits, "{fluid:?} {malleable:?}");
-        assert!((bound - 0.7..bound).contains(&fluid.mean_print_bits), "{bound}, {fluid:?}");
-        let as_long = Alignment::uniform(&MODEL, 40, fluid.mean_print_bits.floor() as u32);
+        assert!(
+            fluid.mean_fingerprint_bits > malleable.mean_fingerprint_bits,
+            "{fluid:?} {malleable:?}"
+        );
+        assert!((bound - 0.7..bound).contains(&fluid.mean_fingerprint_bits), "{bound}, {fluid:?}");
+        let as_long = Alignment::uniform(&MODEL, 40, fluid.mean_fingerprint_bits.floor() as u32);
         assert!(as_long.overflow_share > 10.0 * fluid.overflow_share, "{as_long:?}");
-        assert!(fluid.print_bits.is_sorted() && malleable.print_bits.is_sorted());
+        assert!(fluid.fingerprint_bits.is_sorted() && malleable.fingerprint_bits.is_sorted());
     }
 
     #[test]

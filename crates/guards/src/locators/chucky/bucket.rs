@@ -1,8 +1,8 @@
 //! The contents of a bucket, and the interface between the filter and its bucket encodings.
 //! ```text
-//! lanes     slot   0    3    20   20      ascending
-//! print  1011 0110 1001 0       a zero fingerprint in the last slot: the lane is empty
-//! codec     lanes <-> bucket_bits bits
+//! lanes        slot   0    3    20   20      ascending
+//! fingerprint       1011 0110 1001 0         zero in the last slot: the lane is empty
+//! codec        lanes <-> bucket_bits bits
 //! ```
 //! Invariant: no key has a zero fingerprint in the last slot, so an empty lane never matches a key.
 
@@ -15,45 +15,45 @@ use super::symbol::BucketBits;
 
 /// The minimum length of a fingerprint, in bits. This many leading bits of every fingerprint
 /// determine the other bucket.
-pub(super) const PRINT_BITS_MIN: u32 = 5;
+pub(super) const FINGERPRINT_BITS_MIN: u32 = 5;
 
 /// The memory that a plan gives its filter, in bits.
 pub(super) fn budget_bits(plan: &TreePlan) -> f64 {
     plan.entries as f64 * plan.bits_per_key.max(0.0) // of NaN: zero
 }
 
-/// A fingerprint (a prefix of the key's 32-bit print, as a number), and the slot of the key's run.
+/// A prefix of the key's 32-bit fingerprint, as a number, and the slot of the key's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
     pub(super) slot: u8,
-    pub(super) print: u32,
+    pub(super) fingerprint: u32,
 }
 
 /// The entries of a bucket, and empty lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     pub(super) slots: [u8; BUCKET_SLOTS],
-    pub(super) prints: [u32; BUCKET_SLOTS],
+    pub(super) fingerprints: [u32; BUCKET_SLOTS],
 }
 
 impl Lanes {
     /// A bucket without entries.
     #[cfg(test)]
     pub(super) fn empty(last_slot: u8) -> Self {
-        Lanes { slots: [last_slot; BUCKET_SLOTS], prints: [0; BUCKET_SLOTS] }
+        Lanes { slots: [last_slot; BUCKET_SLOTS], fingerprints: [0; BUCKET_SLOTS] }
     }
 
     pub(super) fn get(&self, lane: usize) -> Entry {
-        Entry { slot: self.slots[lane], print: self.prints[lane] }
+        Entry { slot: self.slots[lane], fingerprint: self.fingerprints[lane] }
     }
 
     pub(super) fn set(&mut self, lane: usize, entry: Entry) {
-        (self.slots[lane], self.prints[lane]) = (entry.slot, entry.print);
+        (self.slots[lane], self.fingerprints[lane]) = (entry.slot, entry.fingerprint);
     }
 
     /// Removes an entry.
     pub(super) fn clear(&mut self, lane: usize, last_slot: u8) {
-        self.set(lane, Entry { slot: last_slot, print: 0 });
+        self.set(lane, Entry { slot: last_slot, fingerprint: 0 });
     }
 
     /// Returns the first lane with this entry.
@@ -63,14 +63,15 @@ impl Lanes {
 
     /// Returns an empty lane. None: the bucket is full.
     pub(super) fn vacancy(&self, last_slot: u8) -> Option<usize> {
-        self.position(Entry { slot: last_slot, print: 0 })
+        self.position(Entry { slot: last_slot, fingerprint: 0 })
     }
 
     /// Returns the entries sorted by slot. Uses a sorting network, without unpredictable branches.
     #[inline(always)]
     pub(super) fn sorted(&self) -> Self {
         const NETWORK: [(usize, usize); 5] = [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)];
-        let joined = |lane| u64::from(self.slots[lane]) << u32::BITS | u64::from(self.prints[lane]);
+        let joined =
+            |lane| u64::from(self.slots[lane]) << u32::BITS | u64::from(self.fingerprints[lane]);
         let mut joined: [u64; BUCKET_SLOTS] = std::array::from_fn(joined);
         for (low, high) in NETWORK {
             let (one, other) = (joined[low], joined[high]);
@@ -78,7 +79,7 @@ impl Lanes {
         }
         Lanes {
             slots: joined.map(|both| (both >> u32::BITS) as u8),
-            prints: joined.map(|both| both as u32),
+            fingerprints: joined.map(|both| both as u32),
         }
     }
 }
@@ -110,9 +111,9 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
     /// Bits per bucket: at most [`super::pages::BUCKET_BITS_MAX`].
     fn bucket_bits(&self) -> u32;
 
-    /// Bits of a fingerprint in this slot: [`PRINT_BITS_MIN`] to 32, and in no slot more than in
-    /// the last one.
-    fn print_bits(&self, slot: u8) -> u32;
+    /// Bits of a fingerprint in this slot: [`FINGERPRINT_BITS_MIN`] to 32, and in no slot more than
+    /// in the last one.
+    fn fingerprint_bits(&self, slot: u8) -> u32;
 
     /// The slot of the oldest run.
     fn last_slot(&self) -> u8;
@@ -128,12 +129,12 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
     /// all zeros.
     fn oldest_shifts(&self) -> [u8; BUCKET_SLOTS];
 
-    /// Adds the slots of all fingerprints that are a prefix of `print`. False: the bucket has
+    /// Adds the slots of all fingerprints that are a prefix of `fingerprint`. False: the bucket has
     /// overflowed, and nothing was added.
     fn matches<T: Trace>(
         &self,
         value: impl BucketBits,
-        print: u32,
+        fingerprint: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) -> bool;
@@ -148,10 +149,10 @@ mod tests {
 
     #[test]
     fn lanes_are_sorted_by_slot() {
-        let lanes = Lanes { slots: [3, 0, 3, 1], prints: [7, 8, 9, 10] };
+        let lanes = Lanes { slots: [3, 0, 3, 1], fingerprints: [7, 8, 9, 10] };
         let sorted = lanes.sorted();
-        assert_eq!((sorted.slots, sorted.prints), ([0, 1, 3, 3], [8, 10, 7, 9]));
-        assert_eq!(sorted.position(Entry { slot: 3, print: 9 }), Some(3));
+        assert_eq!((sorted.slots, sorted.fingerprints), ([0, 1, 3, 3], [8, 10, 7, 9]));
+        assert_eq!(sorted.position(Entry { slot: 3, fingerprint: 9 }), Some(3));
         assert_eq!(sorted.vacancy(3), None);
         assert_eq!(Lanes::empty(3).vacancy(3), Some(0));
     }

@@ -1,10 +1,10 @@
 //! The codes of a bucket's combinations, chosen so that code and fingerprints fill the bucket.
 //! ```text
-//! frequent  | code | prints |             Huffman codes; the more room prints leave, the longer
-//! named     | 1111 1110 | number      |   a common prefix; prints in the overflow table
-//! others    | 1111 1110 | last number |   slots and prints in the overflow table
+//! frequent  | code | fingerprints     |   Huffman codes; longer where fingerprints leave more room
+//! named     | 1111 1110 | number      |   a common prefix; fingerprints in the overflow table
+//! others    | 1111 1110 | last number |   slots and fingerprints in the overflow table
 //!
-//! decode    first bits ──> table ──> symbol: slots, positions of prints
+//! decode    first bits ──> table ──> symbol: slots, positions of fingerprints
 //!           (long codes: by length, canonical)
 //!           number     ──> decoding table: slots
 //! recode    rank of the combination ──> recoding table ──> symbol or number
@@ -15,8 +15,8 @@
 //! So small filters have fewer frequent combinations: those that are worth their entries in the
 //! tables. The number of named combinations is limited, too.
 //!
-//! Invariant: the bits of an empty bucket are zero. A bucket stores its code and prints xor those
-//! of an empty one.
+//! Invariant: the bits of an empty bucket are zero. A bucket stores its code and fingerprints xor
+//! those of an empty one.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -26,7 +26,7 @@ use trommel_filters::{SlotSet, Trace, TreePlan};
 
 use super::ChuckyTables;
 use super::bucket::{
-    BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN, budget_bits,
+    BUCKET_SLOTS, BucketCodec, Decoded, Encoded, FINGERPRINT_BITS_MIN, Lanes, budget_bits,
 };
 use super::combinations::{Combination, likeliest};
 use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, code_bits, fittest};
@@ -57,7 +57,7 @@ const WAITING_SHARE: f64 = 0.02;
 /// Codes up to this length are decoded by one look-up.
 const SHORT_CODE_BITS: u32 = 8;
 /// The minimum size of a bucket: four fingerprints of minimum length, and room for fifteen codes.
-const BUCKET_BITS_MIN: u32 = BUCKET_SLOTS as u32 * PRINT_BITS_MIN + 4;
+const BUCKET_BITS_MIN: u32 = BUCKET_SLOTS as u32 * FINGERPRINT_BITS_MIN + 4;
 
 /// In the table of first bits: the code is longer.
 const LONG: u16 = u16::MAX;
@@ -142,7 +142,7 @@ impl BookKey {
 pub(super) struct CodeBook {
     key: BookKey,
     bucket_bits: u32,
-    print_bits: Vec<u8>,
+    fingerprint_bits: Vec<u8>,
     last_slot: u8,
     short: [u16; 1 << SHORT_CODE_BITS],
     long: Vec<LongCodes>,
@@ -214,9 +214,11 @@ impl CodeBook {
         share: f64,
         last_slot: u8,
     ) -> CodeBook {
-        let Fitted { frequent, print_bits, escape_bits } = fitted;
-        let mut lengths: Vec<u32> =
-            frequent.iter().map(|slots| code_bits_of(bucket_bits, *slots, &print_bits)).collect();
+        let Fitted { frequent, fingerprint_bits, escape_bits } = fitted;
+        let mut lengths: Vec<u32> = frequent
+            .iter()
+            .map(|slots| code_bits_of(bucket_bits, *slots, &fingerprint_bits))
+            .collect();
         lengths.push(escape_bits);
         let escape_source = frequent.len();
         lengths.extend(idle_lengths(&lengths));
@@ -225,7 +227,7 @@ impl CodeBook {
         let codes = canonical_codes(&sorted);
         let aligned = |(code, bits): (&u64, &u32)| (*code as u32) << (u32::BITS - bits);
         let symbol = |&nth: &usize| match frequent.get(nth) {
-            Some(slots) => Symbol::new(*slots, &print_bits),
+            Some(slots) => Symbol::new(*slots, &fingerprint_bits),
             None => Symbol::none(last_slot),
         };
         let symbols: Vec<Symbol> = order.iter().map(symbol).collect();
@@ -235,7 +237,7 @@ impl CodeBook {
             (0u32..).zip(&order).filter_map(|(nth, &source)| Some((*frequent.get(source)?, nth)));
         let numbers = (symbols.len() as u32..).zip(&named).map(|(nth, slots)| (*slots, nth));
         let numbered = frequent_symbols.chain(numbers).collect();
-        let recoding = Recoding::new(print_bits.len(), numbered);
+        let recoding = Recoding::new(fingerprint_bits.len(), numbered);
         CodeBook {
             last_slot,
             short: short_table(&sorted, &codes),
@@ -246,7 +248,7 @@ impl CodeBook {
             escape,
             number_bits: bucket_bits - escape_bits,
             frequent: (frequent.len(), share),
-            print_bits,
+            fingerprint_bits,
             symbols,
             named,
             recoding,
@@ -271,7 +273,7 @@ impl CodeBook {
         length.symbol_of_zero.wrapping_add(head >> length.shift) as usize
     }
 
-    /// Adds the slots of the fingerprints that are a prefix of `print`. False: the bucket has
+    /// Adds the slots of the fingerprints that are a prefix of `fingerprint`. False: the bucket has
     /// overflowed.
     ///
     /// The most frequent buckets, with all entries in the last slot, once had a path of their own:
@@ -283,7 +285,7 @@ impl CodeBook {
         &self,
         nth: usize,
         value: impl BucketBits,
-        print: u32,
+        fingerprint: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) -> bool {
@@ -292,7 +294,7 @@ impl CodeBook {
         if nth == self.escape {
             return false;
         }
-        symbol.matches(value, print, slots);
+        symbol.matches(value, fingerprint, slots);
         true
     }
 
@@ -333,7 +335,7 @@ impl CodeBook {
 
     fn size_bytes(&self) -> usize {
         let ChuckyTables { huffman_bytes, decoding_bytes, recoding_bytes, .. } = self.tables();
-        huffman_bytes + decoding_bytes + recoding_bytes + self.print_bits.len()
+        huffman_bytes + decoding_bytes + recoding_bytes + self.fingerprint_bits.len()
     }
 }
 
@@ -363,8 +365,8 @@ fn frequent_of(named: &[(Combination, f64)], last_slot: u8, buckets: f64) -> Vec
     frequent
 }
 
-fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 {
-    let lengths = slots.map(|slot| u32::from(print_bits[usize::from(slot)]));
+fn code_bits_of(bucket_bits: u32, slots: Combination, fingerprint_bits: &[u8]) -> u32 {
+    let lengths = slots.map(|slot| u32::from(fingerprint_bits[usize::from(slot)]));
     code_bits(bucket_bits, lengths).expect("the lengths were fitted")
 }
 
@@ -372,7 +374,7 @@ fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 
 struct Fitted {
     frequent: Vec<Combination>,
     /// Fingerprint bits of each slot.
-    print_bits: Vec<u8>,
+    fingerprint_bits: Vec<u8>,
     /// The length of the prefix of all other codes.
     escape_bits: u32,
 }
@@ -395,11 +397,11 @@ impl Fitted {
         loop {
             let by_levels = Frequent::new(bucket_bits, frequent.iter(), level_of);
             let left = CODE_ROOM - (CODE_ROOM >> escape_bits);
-            let lengths = fittest(&by_levels, &shares, PRINT_BITS_MIN, most, left);
+            let lengths = fittest(&by_levels, &shares, FINGERPRINT_BITS_MIN, most, left);
             if let Some(lengths) = lengths {
                 let of_slot = |&level: &u8| lengths[usize::from(level)] as u8;
-                let print_bits = level_of.iter().map(of_slot).collect();
-                return Fitted { frequent, print_bits, escape_bits };
+                let fingerprint_bits = level_of.iter().map(of_slot).collect();
+                return Fitted { frequent, fingerprint_bits, escape_bits };
             }
             assert!(frequent.len() > 1, "{bucket_bits} bits hold no four fingerprints");
             frequent.truncate(frequent.len() * 7 / 8);
@@ -479,8 +481,8 @@ impl BucketCodec for Combinations {
     }
 
     #[inline(always)]
-    fn print_bits(&self, slot: u8) -> u32 {
-        u32::from(self.0.print_bits[usize::from(slot)])
+    fn fingerprint_bits(&self, slot: u8) -> u32 {
+        u32::from(self.0.fingerprint_bits[usize::from(slot)])
     }
 
     #[inline(always)]
@@ -504,11 +506,11 @@ impl BucketCodec for Combinations {
         let book = &*self.0;
         let number = book.recoding.get(lanes.slots).map(|number| number as usize);
         if let Some(symbol) = number.filter(|&number| number < book.symbols.len()) {
-            let prints = match book.bucket_bits {
-                ..=u64::BITS => u128::from(book.symbols[symbol].write_word(&lanes.prints)),
-                _ => book.symbols[symbol].write(&lanes.prints),
+            let fingerprints = match book.bucket_bits {
+                ..=u64::BITS => u128::from(book.symbols[symbol].write_word(&lanes.fingerprints)),
+                _ => book.symbols[symbol].write(&lanes.fingerprints),
             };
-            let value = (book.code(symbol) | prints) ^ book.blank;
+            let value = (book.code(symbol) | fingerprints) ^ book.blank;
             return Encoded { value, overflowed: false };
         }
         let number = number.map_or(book.named.len(), |number| number - book.symbols.len());
@@ -525,12 +527,12 @@ impl BucketCodec for Combinations {
     fn matches<T: Trace>(
         &self,
         value: impl BucketBits,
-        print: u32,
+        fingerprint: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) -> bool {
         let value = value ^ BucketBits::low_of(self.0.blank);
-        self.0.symbol_matches(self.0.symbol(value), value, print, slots, trace)
+        self.0.symbol_matches(self.0.symbol(value), value, fingerprint, slots, trace)
     }
 
     fn size_bytes(&self) -> usize {

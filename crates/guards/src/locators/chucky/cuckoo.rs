@@ -1,7 +1,7 @@
 //! The cuckoo filter: each key's fingerprint is in one of two buckets, with the slot of the key's
 //! run.
 //! ```text
-//! key ──> two buckets ──> lanes with a prefix of its print ──> slots
+//! key ──> two buckets ──> lanes with a prefix of its fingerprint ──> slots
 //!              │ └─ overflowed: its fingerprints are in the overflow table
 //!              └─── full: more of its entries may be in the table of unplaced entries
 //! insert       into an empty lane; or another entry moves to its other bucket; or unplaced
@@ -30,7 +30,7 @@ use super::hasher::{QuickHash, map_bytes};
 use super::held::{Bucket, Held, OldestHeld};
 use super::pages::Pages;
 use super::place::{BucketPair, Geometry};
-use super::symbol::PRINT_BITS;
+use super::symbol::FINGERPRINT_BITS;
 
 /// The maximum number of moves for a new entry, before one entry stays unplaced.
 const MOVES_MAX: u64 = 500;
@@ -67,7 +67,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         assert!((1..=256).contains(&plan.slots()), "{} slots", plan.slots());
         let geometry = Geometry::new(plan.entries);
         let codec = C::new(plan, geometry.buckets());
-        let geometry = geometry.with_last_bits(codec.print_bits(codec.last_slot()));
+        let geometry = geometry.with_last_bits(codec.fingerprint_bits(codec.last_slot()));
         Cuckoo {
             pages: Pages::new(geometry.buckets(), geometry.shift(), codec.bucket_bits()),
             geometry,
@@ -104,9 +104,9 @@ impl<C: BucketCodec> Cuckoo<C> {
         let place = self.geometry.place(hash);
         self.pages.prefetch(place.first);
         self.pages.prefetch(place.second);
-        self.bucket_matches(place.first, place.print, slots, trace);
+        self.bucket_matches(place.first, place.fingerprint, slots, trace);
         if place.second != place.first {
-            self.bucket_matches(place.second, place.print, slots, trace);
+            self.bucket_matches(place.second, place.fingerprint, slots, trace);
         }
         place
     }
@@ -115,17 +115,27 @@ impl<C: BucketCodec> Cuckoo<C> {
     fn bucket_matches<T: Trace>(
         &self,
         bucket: u32,
-        print: u32,
+        fingerprint: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) {
         let known = if self.pages.are_words() {
-            self.codec.matches(self.pages.read_as::<u64, T>(bucket, trace), print, slots, trace)
+            self.codec.matches(
+                self.pages.read_as::<u64, T>(bucket, trace),
+                fingerprint,
+                slots,
+                trace,
+            )
         } else {
-            self.codec.matches(self.pages.read_as::<u128, T>(bucket, trace), print, slots, trace)
+            self.codec.matches(
+                self.pages.read_as::<u128, T>(bucket, trace),
+                fingerprint,
+                slots,
+                trace,
+            )
         };
         if !known {
-            self.overflow_matches(bucket, print, slots, trace);
+            self.overflow_matches(bucket, fingerprint, slots, trace);
         }
     }
 
@@ -134,7 +144,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     fn overflow_matches<T: Trace>(
         &self,
         bucket: u32,
-        print: u32,
+        fingerprint: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) {
@@ -143,7 +153,7 @@ impl<C: BucketCodec> Cuckoo<C> {
             trace.touch(std::ptr::from_ref(lanes) as usize, size_of::<Lanes>());
         }
         for lane in 0..BUCKET_SLOTS {
-            self.entry_matches(lanes.get(lane), print, slots);
+            self.entry_matches(lanes.get(lane), fingerprint, slots);
         }
     }
 
@@ -153,20 +163,26 @@ impl<C: BucketCodec> Cuckoo<C> {
         for bucket in [place.first, place.second] {
             for entry in self.unplaced.get(&bucket).into_iter().flatten() {
                 trace.touch(std::ptr::from_ref(entry) as usize, size_of::<Entry>());
-                self.entry_matches(*entry, place.print, slots);
+                self.entry_matches(*entry, place.fingerprint, slots);
             }
         }
     }
 
-    fn entry_matches(&self, entry: Entry, print: u32, slots: &mut SlotSet) {
-        if entry.print == print >> (PRINT_BITS - self.codec.print_bits(entry.slot)) {
+    fn entry_matches(&self, entry: Entry, fingerprint: u32, slots: &mut SlotSet) {
+        if entry.fingerprint
+            == fingerprint >> (FINGERPRINT_BITS - self.codec.fingerprint_bits(entry.slot))
+        {
             slots.insert(RunSlot(entry.slot));
         }
     }
 
     /// Returns the entry of a key in a slot.
     fn entry(&self, place: &BucketPair, slot: u8) -> Entry {
-        Entry { slot, print: place.print >> (PRINT_BITS - self.codec.print_bits(slot)) }
+        Entry {
+            slot,
+            fingerprint: place.fingerprint
+                >> (FINGERPRINT_BITS - self.codec.fingerprint_bits(slot)),
+        }
     }
 
     /// Returns the contents of a bucket, and whether they are in the overflow table.
@@ -184,7 +200,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     #[inline(never)]
     fn overflowed(&self, bucket: u32, named: Option<[u8; BUCKET_SLOTS]>) -> Lanes {
         let lanes = self.overflow.get(&bucket).expect("an overflowed bucket is in the table");
-        Lanes { slots: named.unwrap_or(lanes.slots), prints: lanes.prints }
+        Lanes { slots: named.unwrap_or(lanes.slots), fingerprints: lanes.fingerprints }
     }
 
     /// Writes the contents of a bucket.
@@ -281,7 +297,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     }
 
     fn other(&self, bucket: u32, entry: Entry) -> u32 {
-        self.geometry.other(bucket, entry.print, self.codec.print_bits(entry.slot))
+        self.geometry.other(bucket, entry.fingerprint, self.codec.fingerprint_bits(entry.slot))
     }
 
     /// Replaces another entry, which moves to its other bucket, and so on. Requires: both buckets

@@ -67,7 +67,7 @@ impl<C: BucketCodec> Bucket<C> for Held {
 pub(super) struct OldestHeld<B> {
     bits: B,
     shifts: [u8; BUCKET_SLOTS],
-    print_mask: u32,
+    fingerprint_mask: u32,
     last_slot: u8,
 }
 
@@ -79,7 +79,7 @@ impl<C: BucketCodec, B: BucketBits> Bucket<C> for OldestHeld<B> {
         OldestHeld {
             bits: filter.pages.read_as(bucket, &mut Untraced),
             shifts: codec.oldest_shifts(),
-            print_mask: u32::MAX >> (u32::BITS - codec.print_bits(last_slot)),
+            fingerprint_mask: u32::MAX >> (u32::BITS - codec.fingerprint_bits(last_slot)),
             last_slot,
         }
     }
@@ -91,19 +91,19 @@ impl<C: BucketCodec, B: BucketBits> Bucket<C> for OldestHeld<B> {
 
     #[inline(always)]
     fn get(&self, lane: usize) -> Entry {
-        let print = (self.bits >> u32::from(self.shifts[lane])).low() & self.print_mask;
-        Entry { slot: self.last_slot, print }
+        let fingerprint = (self.bits >> u32::from(self.shifts[lane])).low() & self.fingerprint_mask;
+        Entry { slot: self.last_slot, fingerprint }
     }
 
     #[inline(always)]
     fn set(&mut self, lane: usize, entry: Entry) {
-        debug_assert!(entry.slot == self.last_slot && entry.print != 0, "{entry:?}");
-        let changed = Bucket::<C>::get(self, lane).print ^ entry.print;
+        debug_assert!(entry.slot == self.last_slot && entry.fingerprint != 0, "{entry:?}");
+        let changed = Bucket::<C>::get(self, lane).fingerprint ^ entry.fingerprint;
         self.bits = self.bits ^ B::low_of(u128::from(changed)) << u32::from(self.shifts[lane]);
     }
 
     #[inline(always)]
     fn vacancy(&self, _: u8) -> Option<usize> {
-        (0..BUCKET_SLOTS).find(|&lane| Bucket::<C>::get(self, lane).print == 0)
+        (0..BUCKET_SLOTS).find(|&lane| Bucket::<C>::get(self, lane).fingerprint == 0)
     }
 }

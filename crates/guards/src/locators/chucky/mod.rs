@@ -1,7 +1,7 @@
 //! Chucky: one cuckoo filter for all runs of a tree, with short codes for each key's run.
 //! ```text
-//! key ──> two buckets ─── code ─────> slots of its entries   codebook: Huffman, of combinations
-//!                     └── prints ───> which of them match    longer in older levels
+//! key ──> two buckets ─── code ─────────> slots of its entries   codebook: Huffman of combinations
+//!                     └── fingerprints ─> which of them match    longer in older levels
 //! ```
 //! (Dayan, Twitto: "Chucky: A Succinct Cuckoo Filter for LSM-Tree", SIGMOD 2021.) `ChuckyPlain` is
 //! the same filter with whole numbers for slots, as in SlimDB.
@@ -131,8 +131,8 @@ impl Chucky {
     }
 
     /// Fingerprint bits in a slot. Requires: a slot of the plan.
-    pub fn print_bits(&self, slot: RunSlot) -> u32 {
-        self.codec().print_bits(slot.0)
+    pub fn fingerprint_bits(&self, slot: RunSlot) -> u32 {
+        self.codec().fingerprint_bits(slot.0)
     }
 }
 

@@ -128,17 +128,6 @@ impl LevelModel {
         2.0 * f64::from(bucket_slots) * (id_bits - bits).exp2()
     }
 
-    /// The same with integers as level ids (Equation 6).
-    pub fn rate_with_integers(&self, bucket_slots: u32, bits: f64) -> f64 {
-        let slots = f64::from(self.levels - 1) * f64::from(self.runs) + f64::from(self.last_runs);
-        Self::rate(bucket_slots, bits, 0.0) * slots
-    }
-
-    /// The lowest rate with compressed ids (Equation 10).
-    pub fn rate_with_entropy(&self, bucket_slots: u32, bits: f64) -> f64 {
-        Self::rate(bucket_slots, bits, 0.0) * self.runs_factor() * self.skew_factor()
-    }
-
     /// The expected rate of Chucky (Equation 16).
     pub fn rate_of_chucky(&self, bucket_slots: u32, bits: f64) -> f64 {
         let ratio = f64::from(self.size_ratio);
@@ -316,8 +305,6 @@ mod tests {
         let model = LevelModel { size_ratio: 5, levels: 6, runs: 4, last_runs: 1 };
         let rate = |id_bits| LevelModel::rate(4, 10.0, id_bits);
         assert!(near(rate(0.0), 8.0 / 1024.0));
-        assert!(near(model.rate_with_integers(4, 10.0), rate(21f64.log2())));
-        assert!(near(model.rate_with_entropy(4, 10.0), rate(model.entropy_limit())));
         assert!(near(model.rate_of_chucky(4, 10.0), rate(model.code_length_bound())));
         assert!((0.0244..0.0246).contains(&model.rate_of_chucky(4, 10.0)));
     }

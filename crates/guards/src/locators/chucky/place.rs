@@ -1,8 +1,8 @@
-//! The place of a key: two buckets, and the print that tells it from other keys.
+//! The place of a key: two buckets, and the fingerprint that tells it from other keys.
 //! ```text
 //! hash ─┬─ times partitions: high half ──> partition
 //!       ├─                   low half ───> first bucket in it      second = first xor offset
-//!       └─ remixed ────────> print, 32 bits ── first five ───────────────────────> offset
+//!       └─ remixed ────────> fingerprint, 32 bits ── first five ─────────────────> offset
 //! ```
 //! Each partition has a power of two of buckets, and there are some thirty to sixty partitions. So
 //! memory grows in small steps, as in vacuum filters. Small partitions get unequal shares of the
@@ -13,8 +13,8 @@
 
 use trommel_filters::hash::{remix, scattered};
 
-use super::bucket::{BUCKET_SLOTS, PRINT_BITS_MIN};
-use super::symbol::PRINT_BITS;
+use super::bucket::{BUCKET_SLOTS, FINGERPRINT_BITS_MIN};
+use super::symbol::FINGERPRINT_BITS;
 
 /// The load factor of a filter that is full as planned.
 pub(super) const LOAD: f64 = 0.95;
@@ -26,15 +26,15 @@ const PARTITIONS_MIN: usize = 32;
 const SHIFT_MIN: u32 = 7;
 /// Up to this share above the load, entries find places; room is made for what is expected beyond.
 const LOAD_MARGIN: f64 = 0.015;
-const PRINT_SEED: u64 = 0xbb67_ae85_84ca_a73b;
-const OFFSETS: usize = 1 << PRINT_BITS_MIN;
+const FINGERPRINT_SEED: u64 = 0xbb67_ae85_84ca_a73b;
+const OFFSETS: usize = 1 << FINGERPRINT_BITS_MIN;
 
-/// The two buckets of a key, and its print.
+/// The two buckets of a key, and its fingerprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BucketPair {
     pub(super) first: u32,
     pub(super) second: u32,
-    pub(super) print: u32,
+    pub(super) fingerprint: u32,
 }
 
 /// Assigns buckets to keys.
@@ -47,12 +47,12 @@ pub(super) struct Geometry {
     offsets: [u32; OFFSETS],
     /// The number of entries it is planned for.
     room: u64,
-    /// The bits truncated from prints in the last slot, where the rest must not be zero.
+    /// The bits truncated from fingerprints in the last slot, where the rest must not be zero.
     last_cut: u32,
 }
 
 impl Geometry {
-    /// The geometry for `entries` entries, with fingerprints as long as prints.
+    /// The geometry for `entries` entries, with fingerprints of full length.
     pub(super) fn new(entries: u64) -> Geometry {
         let slots = entries.min(ENTRIES_MAX) as f64 / LOAD;
         let buckets = (slots / BUCKET_SLOTS as f64).ceil().max(1.0) as usize;
@@ -69,8 +69,8 @@ impl Geometry {
     }
 
     /// Sets the length of the longest fingerprints, those of the last slot.
-    pub(super) fn with_last_bits(self, last_print_bits: u32) -> Geometry {
-        Geometry { last_cut: PRINT_BITS - last_print_bits, ..self }
+    pub(super) fn with_last_bits(self, last_fingerprint_bits: u32) -> Geometry {
+        Geometry { last_cut: FINGERPRINT_BITS - last_fingerprint_bits, ..self }
     }
 
     /// The number of buckets.
@@ -93,23 +93,25 @@ impl Geometry {
         self.room
     }
 
-    /// Returns the buckets and the print of a key with this hash.
+    /// Returns the buckets and the fingerprint of a key with this hash.
     #[inline(always)]
     pub(super) fn place(&self, hash: u64) -> BucketPair {
         let product = u128::from(hash) * self.partitions as u128;
         let partition = (product >> 64) as u32;
         let local = (u128::from(product as u64) << self.shift >> 64) as u32;
-        let print = (remix(hash, PRINT_SEED) >> 32) as u32;
+        let fingerprint = (remix(hash, FINGERPRINT_SEED) >> 32) as u32;
         // A zero fingerprint in the last slot means an empty lane.
-        let print = if print >> self.last_cut == 0 { 1 << self.last_cut } else { print };
+        let fingerprint =
+            if fingerprint >> self.last_cut == 0 { 1 << self.last_cut } else { fingerprint };
         let first = partition << self.shift | local;
-        let second = first ^ self.offsets[(print >> (PRINT_BITS - PRINT_BITS_MIN)) as usize];
-        BucketPair { first, second, print }
+        let second = first
+            ^ self.offsets[(fingerprint >> (FINGERPRINT_BITS - FINGERPRINT_BITS_MIN)) as usize];
+        BucketPair { first, second, fingerprint }
     }
 
-    /// Returns the other bucket of a fingerprint of `print_bits` bits.
-    pub(super) fn other(&self, bucket: u32, print: u32, print_bits: u32) -> u32 {
-        bucket ^ self.offsets[(print >> (print_bits - PRINT_BITS_MIN)) as usize]
+    /// Returns the other bucket of a fingerprint of `fingerprint_bits` bits.
+    pub(super) fn other(&self, bucket: u32, fingerprint: u32, fingerprint_bits: u32) -> u32 {
+        bucket ^ self.offsets[(fingerprint >> (fingerprint_bits - FINGERPRINT_BITS_MIN)) as usize]
     }
 }
 
@@ -168,14 +170,14 @@ mod tests {
     #[test]
     fn fingerprints_of_all_lengths_share_two_buckets() {
         for entries in [1, 30, 1000, 100_000] {
-            for last_print_bits in [5, 9, 12] {
-                let geometry = Geometry::new(entries).with_last_bits(last_print_bits);
+            for last_fingerprint_bits in [5, 9, 12] {
+                let geometry = Geometry::new(entries).with_last_bits(last_fingerprint_bits);
                 for nth in 0..2000 {
-                    let BucketPair { first, second, print } = geometry.place(scattered(nth));
+                    let BucketPair { first, second, fingerprint } = geometry.place(scattered(nth));
                     assert!((first.max(second) as usize) < geometry.buckets());
-                    assert_ne!(print >> (32 - last_print_bits), 0);
-                    for bits in 5..=last_print_bits {
-                        let prefix = print >> (32 - bits);
+                    assert_ne!(fingerprint >> (32 - last_fingerprint_bits), 0);
+                    for bits in 5..=last_fingerprint_bits {
+                        let prefix = fingerprint >> (32 - bits);
                         assert_eq!(geometry.other(first, prefix, bits), second);
                         assert_eq!(geometry.other(second, prefix, bits), first);
                     }

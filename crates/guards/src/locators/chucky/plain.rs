@@ -1,6 +1,7 @@
 //! Level ids as whole numbers next to the fingerprints, as in SlimDB: the baseline for Chucky.
 //! ```text
-//! bucket  | id print | id print | id print | id print |   id: log2(slots) bits; print: the rest
+//! bucket  | id fingerprint | id fingerprint | id fingerprint | id fingerprint |
+//! id: log2(slots) bits; fingerprint: the rest
 //! ```
 //! Ids count from the last slot on, so that an empty bucket is all zeros. Invariant: no bucket
 //! overflows.
@@ -8,7 +9,7 @@
 use trommel_filters::{RunSlot, SlotSet, Trace, TreePlan};
 
 use super::bucket::{
-    BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN, budget_bits,
+    BUCKET_SLOTS, BucketCodec, Decoded, Encoded, FINGERPRINT_BITS_MIN, Lanes, budget_bits,
 };
 use super::pages::BUCKET_BITS_MAX;
 use super::symbol::BucketBits;
@@ -18,19 +19,19 @@ use super::symbol::BucketBits;
 pub struct Integers {
     last_slot: u8,
     id_bits: u32,
-    print_bits: u32,
+    fingerprint_bits: u32,
 }
 
 impl Integers {
     fn lane_bits(&self) -> u32 {
-        self.id_bits + self.print_bits
+        self.id_bits + self.fingerprint_bits
     }
 
     /// Splits bits that begin with a lane into slot and fingerprint.
     #[inline(always)]
     fn lane(&self, bits: u32) -> (u8, u32) {
-        let id = (bits >> self.print_bits & !(u32::MAX << self.id_bits)) as u8;
-        (self.last_slot.wrapping_sub(id), bits & !(u32::MAX << self.print_bits))
+        let id = (bits >> self.fingerprint_bits & !(u32::MAX << self.id_bits)) as u8;
+        (self.last_slot.wrapping_sub(id), bits & !(u32::MAX << self.fingerprint_bits))
     }
 }
 
@@ -41,8 +42,8 @@ impl BucketCodec for Integers {
         let id_bits = u8::BITS - last_slot.leading_zeros();
         let most = BUCKET_BITS_MAX / BUCKET_SLOTS as u32;
         let lane_bits = ((budget_bits(plan) / (buckets * BUCKET_SLOTS) as f64) as u32)
-            .clamp(id_bits + PRINT_BITS_MIN, most);
-        Integers { last_slot, id_bits, print_bits: lane_bits - id_bits }
+            .clamp(id_bits + FINGERPRINT_BITS_MIN, most);
+        Integers { last_slot, id_bits, fingerprint_bits: lane_bits - id_bits }
     }
 
     #[inline(always)]
@@ -51,8 +52,8 @@ impl BucketCodec for Integers {
     }
 
     #[inline(always)]
-    fn print_bits(&self, _slot: u8) -> u32 {
-        self.print_bits
+    fn fingerprint_bits(&self, _slot: u8) -> u32 {
+        self.fingerprint_bits
     }
 
     #[inline(always)]
@@ -64,14 +65,17 @@ impl BucketCodec for Integers {
         let lanes: [(u8, u32); BUCKET_SLOTS] = std::array::from_fn(|lane| {
             self.lane((value >> (lane as u32 * self.lane_bits())) as u32)
         });
-        Decoded::Whole(Lanes { slots: lanes.map(|lane| lane.0), prints: lanes.map(|lane| lane.1) })
+        Decoded::Whole(Lanes {
+            slots: lanes.map(|lane| lane.0),
+            fingerprints: lanes.map(|lane| lane.1),
+        })
     }
 
     fn encode(&self, lanes: &Lanes) -> Encoded {
         let mut value = 0;
         for lane in 0..BUCKET_SLOTS {
             let id = u32::from(self.last_slot - lanes.slots[lane]);
-            let bits = id << self.print_bits | lanes.prints[lane];
+            let bits = id << self.fingerprint_bits | lanes.fingerprints[lane];
             value |= u128::from(bits) << (lane as u32 * self.lane_bits());
         }
         Encoded { value, overflowed: false }
@@ -86,11 +90,11 @@ impl BucketCodec for Integers {
     fn matches<T: Trace>(
         &self,
         value: impl BucketBits,
-        print: u32,
+        fingerprint: u32,
         slots: &mut SlotSet,
         _: &mut T,
     ) -> bool {
-        let wanted = print >> (u32::BITS - self.print_bits);
+        let wanted = fingerprint >> (u32::BITS - self.fingerprint_bits);
         for lane in 0..BUCKET_SLOTS as u32 {
             let (slot, held) = self.lane((value >> (lane * self.lane_bits())).low());
             // An empty lane is a zero fingerprint in the last slot, which no key has: see `Lanes`.

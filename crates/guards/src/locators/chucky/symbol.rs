@@ -1,8 +1,8 @@
 //! A frequent combination: the positions of its slots' fingerprints in a bucket.
 //! ```text
-//! bucket   | code | print 0 | print 1 | print 2 | print 3 |
-//! shift            27        18        9         0            of each lane
-//! cut              32 - its bits                              truncated from a key's 32-bit print
+//! bucket   | code | fingerprint 0 | fingerprint 1 | fingerprint 2 | fingerprint 3 |
+//! shift                        27              18               9               0   of each lane
+//! cut      32 - its bits: truncated from a key's 32-bit fingerprint
 //! ```
 //! Invariant: lanes do not overlap, and the code lies above them.
 
@@ -14,8 +14,8 @@ use trommel_filters::{RunSlot, SlotSet};
 use super::bucket::{BUCKET_SLOTS, Lanes};
 use super::combinations::Combination;
 
-/// Bits of a key's whole print.
-pub(super) const PRINT_BITS: u32 = u32::BITS;
+/// Bits of a key's whole fingerprint.
+pub(super) const FINGERPRINT_BITS: u32 = u32::BITS;
 
 /// The bits of a bucket: a word if they fit into one.
 pub trait BucketBits:
@@ -110,14 +110,14 @@ pub(super) struct Symbol {
 }
 
 impl Symbol {
-    /// The positions of a combination. `print_bits`: those of each slot.
-    pub(super) fn new(slots: Combination, print_bits: &[u8]) -> Symbol {
-        let lengths = slots.map(|slot| print_bits[usize::from(slot)]);
+    /// The positions of a combination. `fingerprint_bits`: those of each slot.
+    pub(super) fn new(slots: Combination, fingerprint_bits: &[u8]) -> Symbol {
+        let lengths = slots.map(|slot| fingerprint_bits[usize::from(slot)]);
         let mut shifts = [0; BUCKET_SLOTS];
         for lane in (0..BUCKET_SLOTS - 1).rev() {
             shifts[lane] = shifts[lane + 1] + lengths[lane + 1];
         }
-        Symbol { slots, shifts, cuts: lengths.map(|length| PRINT_BITS as u8 - length) }
+        Symbol { slots, shifts, cuts: lengths.map(|length| FINGERPRINT_BITS as u8 - length) }
     }
 
     /// A symbol for codes that belong to no combination.
@@ -132,17 +132,18 @@ impl Symbol {
     }
 
     #[inline(always)]
-    fn print(&self, value: impl BucketBits, lane: usize) -> u32 {
+    fn fingerprint(&self, value: impl BucketBits, lane: usize) -> u32 {
         (value >> u32::from(self.shifts[lane])).low() & u32::MAX >> self.cuts[lane]
     }
 
-    /// Adds the slots of the lanes whose fingerprints are a prefix of `print`. One branch for all
-    /// four: most buckets have none.
+    /// Adds the slots of the lanes whose fingerprints are a prefix of `fingerprint`. One branch for
+    /// all four: most buckets have none.
     #[inline(always)]
-    pub(super) fn matches(&self, value: impl BucketBits, print: u32, slots: &mut SlotSet) {
+    pub(super) fn matches(&self, value: impl BucketBits, fingerprint: u32, slots: &mut SlotSet) {
         let same = |lane: usize| {
             // The bits above the lane are shifted out on both sides.
-            let other = (value >> u32::from(self.shifts[lane])).low() ^ print >> self.cuts[lane];
+            let other =
+                (value >> u32::from(self.shifts[lane])).low() ^ fingerprint >> self.cuts[lane];
             u32::from(other << self.cuts[lane] == 0) << lane
         };
         let mut lanes = same(0) | same(1) | same(2) | same(3);
@@ -155,21 +156,27 @@ impl Symbol {
     /// Decodes the lanes of a bucket with this symbol's code.
     #[inline(always)]
     pub(super) fn read(&self, value: impl BucketBits) -> Lanes {
-        let prints = std::array::from_fn(|lane| self.print(value, lane));
-        Lanes { slots: self.slots, prints }
+        let fingerprints = std::array::from_fn(|lane| self.fingerprint(value, lane));
+        Lanes { slots: self.slots, fingerprints }
     }
 
     /// Encodes the fingerprints. Requires: the bucket has at most 64 bits.
     #[inline(always)]
-    pub(super) fn write_word(&self, prints: &[u32; BUCKET_SLOTS]) -> u64 {
-        let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u64::from(print) << by);
-        shifted.fold(0, |all, print| all | print)
+    pub(super) fn write_word(&self, fingerprints: &[u32; BUCKET_SLOTS]) -> u64 {
+        let shifted = fingerprints
+            .iter()
+            .zip(self.shifts)
+            .map(|(&fingerprint, by)| u64::from(fingerprint) << by);
+        shifted.fold(0, |all, fingerprint| all | fingerprint)
     }
 
     /// Encodes the fingerprints.
-    pub(super) fn write(&self, prints: &[u32; BUCKET_SLOTS]) -> u128 {
-        let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u128::from(print) << by);
-        shifted.fold(0, |all, print| all | print)
+    pub(super) fn write(&self, fingerprints: &[u32; BUCKET_SLOTS]) -> u128 {
+        let shifted = fingerprints
+            .iter()
+            .zip(self.shifts)
+            .map(|(&fingerprint, by)| u128::from(fingerprint) << by);
+        shifted.fold(0, |all, fingerprint| all | fingerprint)
     }
 }
 
@@ -180,20 +187,20 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_matched() {
-        let print_bits = [5, 7, 9];
+        let fingerprint_bits = [5, 7, 9];
         for slots in [[0, 0, 1, 2], [2, 2, 2, 2], [0, 1, 1, 1], [0, 0, 0, 0]] {
-            let symbol = Symbol::new(slots, &print_bits);
+            let symbol = Symbol::new(slots, &fingerprint_bits);
             for seed in 0..50 {
-                let prints = [0, 1, 2, 3].map(|lane| scattered(seed * 4 + lane) as u32);
-                let lengths = slots.map(|slot| u32::from(print_bits[usize::from(slot)]));
-                let cut = |lane: usize| prints[lane] >> (32 - lengths[lane]);
+                let fingerprints = [0, 1, 2, 3].map(|lane| scattered(seed * 4 + lane) as u32);
+                let lengths = slots.map(|slot| u32::from(fingerprint_bits[usize::from(slot)]));
+                let cut = |lane: usize| fingerprints[lane] >> (32 - lengths[lane]);
                 let held = std::array::from_fn(cut);
                 let value = symbol.write(&held);
                 assert_eq!(u128::from(symbol.write_word(&held)), value);
-                assert_eq!(symbol.read(value), Lanes { slots, prints: held });
-                for (lane, &print) in prints.iter().enumerate() {
+                assert_eq!(symbol.read(value), Lanes { slots, fingerprints: held });
+                for (lane, &fingerprint) in fingerprints.iter().enumerate() {
                     let mut found = SlotSet::default();
-                    symbol.matches(value, print, &mut found);
+                    symbol.matches(value, fingerprint, &mut found);
                     assert!(found.contains(RunSlot(slots[lane])), "{slots:?}, {seed}");
                 }
             }

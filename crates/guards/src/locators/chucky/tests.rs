@@ -34,11 +34,11 @@ fn plans() -> Vec<TreePlan> {
 
 /// Lanes with these slots.
 fn lanes_of(codec: &impl BucketCodec, slots: [u8; BUCKET_SLOTS], seed: u64) -> Lanes {
-    let print = |lane: usize| {
-        let print = scattered(seed << 2 | lane as u64) as u32;
-        print >> (u32::BITS - codec.print_bits(slots[lane]))
+    let fingerprint = |lane: usize| {
+        let fingerprint = scattered(seed << 2 | lane as u64) as u32;
+        fingerprint >> (u32::BITS - codec.fingerprint_bits(slots[lane]))
     };
-    Lanes { slots, prints: std::array::from_fn(print) }
+    Lanes { slots, fingerprints: std::array::from_fn(fingerprint) }
 }
 
 /// All combinations if there are few slots, else some.
@@ -69,8 +69,9 @@ fn buckets_say_what_was_written<C: BucketCodec>(plan: &TreePlan) -> (usize, usiz
     let blank = codec.encode(&Lanes::empty(codec.last_slot()));
     assert_eq!((blank.value, blank.overflowed), (0, false), "{plan:?}");
     let oldest = lanes_of(&codec, [codec.last_slot(); BUCKET_SLOTS], 77);
-    let shifted = oldest.prints.iter().zip(codec.oldest_shifts());
-    let bits = shifted.fold(0, |bits, (print, shift)| bits | u128::from(*print) << shift);
+    let shifted = oldest.fingerprints.iter().zip(codec.oldest_shifts());
+    let bits =
+        shifted.fold(0, |bits, (fingerprint, shift)| bits | u128::from(*fingerprint) << shift);
     let encoded = codec.encode(&oldest);
     assert_eq!((encoded.value, encoded.overflowed), (bits, false), "{plan:?}, the oldest run");
     let combinations = some_combinations(plan.slots());
@@ -90,11 +91,13 @@ fn buckets_say_what_was_written<C: BucketCodec>(plan: &TreePlan) -> (usize, usiz
         }
         for lane in 0..BUCKET_SLOTS {
             let mut found = SlotSet::default();
-            let print = lanes.prints[lane] << (u32::BITS - codec.print_bits(slots[lane]));
-            if codec.matches(encoded.value, print, &mut found, &mut Untraced) {
+            let fingerprint =
+                lanes.fingerprints[lane] << (u32::BITS - codec.fingerprint_bits(slots[lane]));
+            if codec.matches(encoded.value, fingerprint, &mut found, &mut Untraced) {
                 assert!(found.contains(RunSlot(slots[lane])), "{plan:?}, {slots:?}");
                 let equals = |lane: usize| {
-                    lanes.prints[lane] == print >> (u32::BITS - codec.print_bits(slots[lane]))
+                    lanes.fingerprints[lane]
+                        == fingerprint >> (u32::BITS - codec.fingerprint_bits(slots[lane]))
                 };
                 let expected = (0..BUCKET_SLOTS).filter(|&lane| equals(lane));
                 let expected = expected.map(|lane| slots[lane]);
@@ -123,7 +126,7 @@ fn fingerprints_are_longer_in_older_levels() {
     for plan in plans() {
         let codec = Combinations::new(&plan, buckets(&plan));
         let lengths: Vec<u32> =
-            (0..plan.slots()).map(|slot| codec.print_bits(slot as u8)).collect();
+            (0..plan.slots()).map(|slot| codec.fingerprint_bits(slot as u8)).collect();
         assert!(lengths.is_sorted() && lengths[0] >= 5, "{plan:?}: {lengths:?}");
         assert!(lengths.last() <= Some(&32));
     }

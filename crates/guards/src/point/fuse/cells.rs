@@ -189,8 +189,8 @@ mod tests {
                 let sums = |wanted| cells.sum_to(&bytes, places(place), wanted, &mut Untraced);
                 assert!(sums(wanted(place)), "{cells:?}, {place}");
                 for bit in 0..64 {
-                    let is_told = bit < bits_at(&cells, place);
-                    assert_eq!(sums(wanted(place) ^ 1 << bit), !is_told, "{cells:?}, bit {bit}");
+                    let is_stored = bit < bits_at(&cells, place);
+                    assert_eq!(sums(wanted(place) ^ 1 << bit), !is_stored, "{cells:?}, bit {bit}");
                 }
             }
             assert_eq!(bytes[size as usize..], [0; READ_BYTES]);

@@ -40,13 +40,13 @@ const VISITS_MAX: u32 = 1024;
 
 /// The parameters of a filter with keys.
 #[derive(Clone, Debug)]
-struct Plan {
+struct Parameters {
     space: NumberSpace,
     /// The number of nodes, leaves included.
     nodes: usize,
 }
 
-impl Plan {
+impl Parameters {
     fn lines(&self) -> usize {
         self.nodes.div_ceil(LINE_NODES)
     }
@@ -57,21 +57,21 @@ impl Plan {
     }
 }
 
-fn decode_fields(fields: &[u8], payload_len: usize) -> Result<Option<Plan>, Corrupt> {
+fn decode_fields(fields: &[u8], payload_len: usize) -> Result<Option<Parameters>, Corrupt> {
     if fields.is_empty() && payload_len == 0 {
         return Ok(None);
     }
     let mut input = Reader::new(fields);
     let space = NumberSpace::read(&mut input)?;
-    let plan = Plan { space, nodes: input.u32()? as usize };
+    let parameters = Parameters { space, nodes: input.u32()? as usize };
     input.end()?;
-    if plan.nodes % 2 != 1 {
+    if parameters.nodes % 2 != 1 {
         return Err(input.corrupt("a tree in which each inner node has two children"));
     }
-    if plan.lines() * LINE_BYTES + plan.leaf_bytes() != payload_len {
+    if parameters.lines() * LINE_BYTES + parameters.leaf_bytes() != payload_len {
         return Err(input.corrupt("as many bytes as the tree takes"));
     }
-    Ok(Some(plan))
+    Ok(Some(parameters))
 }
 
 /// An adaptive range filter over checked bytes.
@@ -79,27 +79,37 @@ fn decode_fields(fields: &[u8], payload_len: usize) -> Result<Option<Plan>, Corr
 pub struct Arf<B> {
     bytes: B,
     /// None: the filter has no keys.
-    plan: Option<Plan>,
+    parameters: Option<Parameters>,
 }
 
 impl<B: AsRef<[u8]>> Arf<B> {
     /// Checks bytes that [`ArfBuilder`] made.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let parts = tail::open(bytes.as_ref(), TAG, VERSION)?;
-        let plan = decode_fields(parts.fields, parts.payload.len())?;
-        Ok(Arf { bytes, plan })
+        let parameters = decode_fields(parts.fields, parts.payload.len())?;
+        Ok(Arf { bytes, parameters })
     }
 
     /// The number of nodes in the tree, leaves included.
     pub fn nodes(&self) -> usize {
-        self.plan.as_ref().map_or(1, |plan| plan.nodes)
+        self.parameters.as_ref().map_or(1, |parameters| parameters.nodes)
     }
 
-    fn may_have<T: Trace>(&self, plan: &Plan, range: (u64, u64), trace: &mut T) -> bool {
-        let (nodes, leaves) = self.bytes.as_ref().split_at(plan.lines() * LINE_BYTES);
+    fn may_have<T: Trace>(
+        &self,
+        parameters: &Parameters,
+        range: (u64, u64),
+        trace: &mut T,
+    ) -> bool {
+        let (nodes, leaves) = self.bytes.as_ref().split_at(parameters.lines() * LINE_BYTES);
         let (lines, _) = nodes.as_chunks::<LINE_BYTES>();
-        let leaves = &leaves[..plan.leaf_bytes()];
-        Walk { lines, leaves, range, visits: VISITS_MAX }.visit(0, plan.space.bits(), 0, trace)
+        let leaves = &leaves[..parameters.leaf_bytes()];
+        Walk { lines, leaves, range, visits: VISITS_MAX }.visit(
+            0,
+            parameters.space.bits(),
+            0,
+            trace,
+        )
     }
 }
 
@@ -180,14 +190,17 @@ impl<B: AsRef<[u8]>> TableFilter for Arf<B> {
     }
 
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        let Some(plan) = &self.plan else { return false };
-        let number = plan.space.of_key(key.key());
-        number.is_some_and(|number| self.may_have(plan, (number, number), trace))
+        let Some(parameters) = &self.parameters else { return false };
+        let number = parameters.space.of_key(key.key());
+        number.is_some_and(|number| self.may_have(parameters, (number, number), trace))
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
-        let Some(plan) = &self.plan else { return false };
-        plan.space.of_range(range).is_some_and(|range| self.may_have(plan, range, trace))
+        let Some(parameters) = &self.parameters else { return false };
+        parameters
+            .space
+            .of_range(range)
+            .is_some_and(|range| self.may_have(parameters, range, trace))
     }
 }
 

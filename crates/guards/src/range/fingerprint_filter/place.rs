@@ -17,7 +17,7 @@ use trommel_filters::fingerprint::keys::KEY_BYTES_MAX;
 use trommel_filters::fingerprint::line::Line;
 use trommel_filters::fingerprint::separator_tails::SeparatorTails;
 use trommel_filters::fingerprint::spline::{SplineBlock, block_count};
-use trommel_filters::{Trace, ask_for};
+use trommel_filters::{Trace, prefetch_traced};
 
 use super::encoding::Encoding;
 use super::image::Frame;
@@ -206,11 +206,11 @@ impl<'a> View<'a> {
     #[inline(always)]
     fn load_about<T: Trace>(&self, index: usize, word: u64, trace: &mut T) {
         let guess = self.directory.estimate_place(index, word);
-        ask_for(self.image, guess.group_at, trace);
-        ask_for(self.image, guess.group_at + LINE_BYTES, trace);
+        prefetch_traced(self.image, guess.group_at, trace);
+        prefetch_traced(self.image, guess.group_at + LINE_BYTES, trace);
         for line in 0..LINES_ABOUT {
             let at = guess.at.wrapping_add(line * LINE_BYTES);
-            ask_for(self.image, at.wrapping_sub(LINES_BEFORE * LINE_BYTES), trace);
+            prefetch_traced(self.image, at.wrapping_sub(LINES_BEFORE * LINE_BYTES), trace);
         }
     }
 

@@ -8,7 +8,7 @@
 
 use super::alphabet::PLACES_MAX;
 use super::levels::PrefixLevel;
-use super::{KeptLevel, Plan};
+use super::{KeptLevel, Parameters};
 
 /// A range with more prefixes and keys to probe is "maybe": one of so many would pass by chance.
 const PREFIXES_MAX: u32 = 64;
@@ -24,7 +24,7 @@ struct Ends {
 
 /// A range query.
 pub(super) struct Walk<'a, F> {
-    plan: &'a Plan,
+    parameters: &'a Parameters,
     lower: &'a [u8],
     upper: Option<&'a [u8]>,
     /// Whether a level may have a prefix.
@@ -37,13 +37,13 @@ pub(super) struct Walk<'a, F> {
 
 impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
     pub(super) fn new(
-        plan: &'a Plan,
+        parameters: &'a Parameters,
         lower: &'a [u8],
         upper: Option<&'a [u8]>,
         may_have: F,
     ) -> Self {
         Walk {
-            plan,
+            parameters,
             lower,
             upper,
             may_have,
@@ -64,7 +64,7 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
     /// levels that end there have it.
     fn may_hold(&mut self, len: usize, on: Ends) -> bool {
         let is_all_asked = !self.longer_levels(len);
-        let Some(alphabet) = self.plan.alphabets.at(len).filter(|_| len < PLACES_MAX) else {
+        let Some(alphabet) = self.parameters.alphabets.at(len).filter(|_| len < PLACES_MAX) else {
             return true;
         };
         let is_above_lower = !on.lower || len >= self.lower.len();
@@ -99,13 +99,13 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
     fn may_begin(&mut self, len: usize, on: Ends) -> bool {
         // Of the keys that begin with the end of the range, only the end itself is in the range.
         let is_last_key = on.upper && self.upper.is_some_and(|upper| upper.len() == len);
-        if is_last_key && !self.plan.alphabets.may_end(len) {
+        if is_last_key && !self.parameters.alphabets.may_end(len) {
             return false;
         }
         let Some(steps) = self.steps_left.checked_sub(1) else { return true };
         self.steps_left = steps;
-        let plan = self.plan;
-        let mut levels = plan.levels.iter();
+        let parameters = self.parameters;
+        let mut levels = parameters.levels.iter();
         levels.all(|kept| self.may_have_prefix(kept, len)) && self.may_hold(len, on)
     }
 
@@ -125,14 +125,14 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
     }
 
     fn longer_levels(&self, len: usize) -> bool {
-        let kept = self.plan.levels.iter().filter(|kept| kept.filter.is_some());
+        let kept = self.parameters.levels.iter().filter(|kept| kept.filter.is_some());
         kept.into_iter().any(|kept| kept.level.goes_beyond(&self.prefix[..len]))
     }
 
     /// Whether the prefix itself may be a key.
     fn may_have_whole(&mut self, len: usize) -> bool {
-        let plan = self.plan;
-        let mut levels = plan.levels.iter();
+        let parameters = self.parameters;
+        let mut levels = parameters.levels.iter();
         levels.all(|kept| kept.level != PrefixLevel::WholeKey || self.asked(kept, len))
     }
 }

@@ -127,11 +127,12 @@ fn a_filter_that_lacks_keys_is_found_out() {
     let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
     let (tree, options) =
         (FilledTree::deal(5000, filling(&policy, 3, 9, 0), 1), GrfOptions::default());
-    let learnt = &Questions::default();
-    let whole = TestedFilter { stored: keys.stored(), tree: &tree, options, asked: None, learnt };
+    let learnt = &EmptyQueries::default();
+    let whole =
+        TestedFilter { stored: keys.stored(), tree: &tree, options, query_mix: None, learnt };
     let questions = questions(&plan(Dist::Uniform)).into_iter();
-    let draw = |(ask, width)| EmptyQueries::draw(&keys, ask, width, &plan(Dist::Uniform));
-    let misses: Vec<EmptyQueries> = questions.map(draw).collect();
+    let draw = |(ask, width)| Misses::draw(&keys, ask, width, &plan(Dist::Uniform));
+    let misses: Vec<Misses> = questions.map(draw).collect();
     let all = 3 * HITS as u64;
     assert_eq!(whole.lost(&whole.build(), &misses, 1), (all, 0));
     assert_eq!(whole.lost(&Part::empty(&options), &misses, 1), (all, all));

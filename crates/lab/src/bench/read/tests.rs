@@ -218,7 +218,7 @@ fn an_answer_where_nothing_is_stored_is_wrong() {
     let db = Db::open(folder.path(), trommel::Options::default()).expect("opens");
     let keys = KeySet::new(&Dist::UserTime, FileFormat::Lines, Some(500), 1).expect("keys");
     for ask in [Ask::AbsentPrefix, Ask::Behind] {
-        let asked = ReaderThreads::draw_asked(ask, &keys, (50, 64), 1, 1).expect("drawn");
+        let asked = ReaderThreads::draw_unanswered(ask, &keys, (50, 64), 1, 1).expect("drawn");
         let wrong = || asked.count_wrong(&db, keys.stored(), 20).expect("answers");
         assert_eq!(wrong(), 0, "{ask}");
         db.put(asked.first().lower(7), b"not to be there").expect("writes");

@@ -55,9 +55,9 @@ fn a_law_is_told_of_each_curve_that_has_one_if_it_is_asked_for() {
         .map(|keys: f64| row(&[("keys", keys), ("miss", 2.0), ("hit", keys.sqrt())]))
         .to_vec();
     let laws = plan("law = true\nseries = [\"measure\"]").figure(&rows).laws;
-    let told: Vec<String> = laws.iter().map(|law| law.told("keys")).collect();
+    let described: Vec<String> = laws.iter().map(|law| law.describe("keys")).collect();
     let [miss, hit] = ["miss: 2 × (keys / 1M)^0.00", "hit: 1000 × (keys / 1M)^0.50"];
-    assert_eq!(told, [miss, hit].map(|law| format!("{law}, within 0 %")));
+    assert_eq!(described, [miss, hit].map(|law| format!("{law}, within 0 %")));
     assert!(plan("").figure(&rows).laws.is_empty());
     assert!(plan("law = true\nmark = \"bars\"").check().is_err());
 }

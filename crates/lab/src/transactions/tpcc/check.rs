@@ -55,7 +55,7 @@ struct Order {
 
 /// The facts from all rows of a store.
 #[derive(Default)]
-struct Found {
+struct RowFacts {
     districts: BTreeMap<DistrictId, District>,
     warehouses: BTreeMap<u32, i128>,
     stock_orders: i128,
@@ -78,19 +78,19 @@ pub(super) fn check(
     scale: Scale,
     totals: &Totals,
 ) -> Result<Vec<String>> {
-    let mut found = Found::default();
-    found.look_at_places(store)?;
-    found.look_at_customers(store)?;
-    found.look_at_orders(store)?;
-    found.look_at_lines(store, scale)?;
-    let mut problems: Vec<Option<String>> = found.districts.iter().flat_map(of_district).collect();
-    problems.extend(found.of_warehouses());
+    let mut facts = RowFacts::default();
+    facts.look_at_places(store)?;
+    facts.look_at_customers(store)?;
+    facts.look_at_orders(store)?;
+    facts.look_at_lines(store, scale)?;
+    let mut problems: Vec<Option<String>> = facts.districts.iter().flat_map(of_district).collect();
+    problems.extend(facts.of_warehouses());
     let customers = i128::from(scale.customers);
-    let of_all = |of: fn(&District) -> i128| found.districts.values().map(of).sum::<i128>();
-    let (districts, stocks) = (scale.districts().count() as i128, found.stock_orders);
+    let of_all = |of: fn(&District) -> i128| facts.districts.values().map(of).sum::<i128>();
+    let (districts, stocks) = (scale.districts().count() as i128, facts.stock_orders);
     let (orders, paid) = (totals.written(NEW_ORDERS), totals.written(PAYMENTS));
     problems.extend([
-        unequal("districts", found.districts.len() as i128, districts),
+        unequal("districts", facts.districts.len() as i128, districts),
         unequal(
             "orders made",
             of_all(|it| it.next_order),
@@ -101,14 +101,14 @@ pub(super) fn check(
             of_all(|it| it.payments),
             customers * districts + i128::from(paid),
         ),
-        unequal("C_PAYMENT_CNT", found.payments, of_all(|it| it.payments)),
+        unequal("C_PAYMENT_CNT", facts.payments, of_all(|it| it.payments)),
         unequal("customers", of_all(|it| it.customers), customers * districts),
-        unequal("S_ORDER_CNT", stocks, found.new_lines),
-        unequal("S_YTD", found.stock_ytd, found.new_quantity),
-        unequal("S_REMOTE_CNT", found.stock_remote, found.new_remote),
-        unequal("lines whose OL_AMOUNT is wrong", found.wrong_amounts, 0),
-        unequal("customers whose balance is wrong (condition 10)", found.unbalanced, 0),
-        unequal("rows that are damaged or fit no other", found.bad, 0),
+        unequal("S_ORDER_CNT", stocks, facts.new_lines),
+        unequal("S_YTD", facts.stock_ytd, facts.new_quantity),
+        unequal("S_REMOTE_CNT", facts.stock_remote, facts.new_remote),
+        unequal("lines whose OL_AMOUNT is wrong", facts.wrong_amounts, 0),
+        unequal("customers whose balance is wrong (condition 10)", facts.unbalanced, 0),
+        unequal("rows that are damaged or fit no other", facts.bad, 0),
     ]);
     Ok(problems.into_iter().flatten().collect())
 }
@@ -151,7 +151,7 @@ fn of_district((id, it): (&DistrictId, &District)) -> Vec<Option<String>> {
     ]
 }
 
-impl Found {
+impl RowFacts {
     fn district(&mut self, key: &[u8]) -> &mut District {
         let id = DistrictId::of_key(key);
         self.bad += i128::from(id.is_none());
@@ -163,7 +163,7 @@ impl Found {
         &mut self,
         store: &dyn TransactionalStore,
         table: Table<WORDS>,
-        mut see: impl FnMut(&mut Found, &[u8], [i64; WORDS]),
+        mut see: impl FnMut(&mut RowFacts, &[u8], [i64; WORDS]),
     ) -> Result<()> {
         each_entry(store, table.space, |key, row| match table.words(row) {
             Some(words) => see(self, key, words),
@@ -175,7 +175,7 @@ impl Found {
         &mut self,
         store: &dyn TransactionalStore,
         space: Space,
-        mut see: impl FnMut(&mut Found, &[u8], u32),
+        mut see: impl FnMut(&mut RowFacts, &[u8], u32),
     ) -> Result<()> {
         each_entry(store, space, |key, _| match last_number(key) {
             Some(number) => see(self, key, number),
@@ -184,22 +184,22 @@ impl Found {
     }
 
     fn look_at_places(&mut self, store: &dyn TransactionalStore) -> Result<()> {
-        self.each(store, WAREHOUSE, |found, key, row| match last_number(key) {
-            Some(id) => _ = found.warehouses.insert(id, row[warehouse::YTD].into()),
-            None => found.bad += 1,
+        self.each(store, WAREHOUSE, |facts, key, row| match last_number(key) {
+            Some(id) => _ = facts.warehouses.insert(id, row[warehouse::YTD].into()),
+            None => facts.bad += 1,
         })?;
-        self.each(store, DISTRICT, |found, key, row| {
-            let it = found.district(key);
+        self.each(store, DISTRICT, |facts, key, row| {
+            let it = facts.district(key);
             it.ytd = row[district::YTD].into();
             it.next_order = row[district::NEXT_ORDER].into();
         })?;
-        self.each(store, STOCK, |found, _, row| {
-            found.stock_orders += i128::from(row[stock::ORDERS]);
-            found.stock_ytd += i128::from(row[stock::YTD]);
-            found.stock_remote += i128::from(row[stock::REMOTE]);
+        self.each(store, STOCK, |facts, _, row| {
+            facts.stock_orders += i128::from(row[stock::ORDERS]);
+            facts.stock_ytd += i128::from(row[stock::YTD]);
+            facts.stock_remote += i128::from(row[stock::REMOTE]);
         })?;
-        self.each(store, HISTORY, |found, key, [amount]| {
-            let it = found.district(key);
+        self.each(store, HISTORY, |facts, key, [amount]| {
+            let it = facts.district(key);
             it.history += i128::from(amount);
             it.payments += 1;
         })
@@ -207,46 +207,46 @@ impl Found {
 
     fn look_at_customers(&mut self, store: &dyn TransactionalStore) -> Result<()> {
         let mut names = BTreeMap::new();
-        self.each(store, CUSTOMER, |found, key, row| {
-            found.district(key).customers += 1;
-            found.payments += i128::from(row[customer::PAYMENTS]);
+        self.each(store, CUSTOMER, |facts, key, row| {
+            facts.district(key).customers += 1;
+            facts.payments += i128::from(row[customer::PAYMENTS]);
             let sum = row[customer::BALANCE] + row[customer::YTD_PAYMENT];
-            found.unbalanced += i128::from(sum != 0);
+            facts.unbalanced += i128::from(sum != 0);
             names.insert(key.to_vec(), row[customer::NAME]);
         })?;
-        self.each_indexed(store, CUSTOMER_BY_NAME, |found, key, number| {
-            found.district(key).names += 1;
+        self.each_indexed(store, CUSTOMER_BY_NAME, |facts, key, number| {
+            facts.district(key).names += 1;
             let id = DistrictId::of_key(key);
             let name = id.and_then(|id| Some((id, *names.get(&id.key_of(number))?)));
             let is_right = name.is_some_and(|(id, name)| {
                 id.name_key(&last_name(name.unsigned_abs()), number) == key
             });
-            found.bad += i128::from(!is_right);
+            facts.bad += i128::from(!is_right);
         })
     }
 
     fn look_at_orders(&mut self, store: &dyn TransactionalStore) -> Result<()> {
-        self.each(store, ORDER, |found, key, row| {
-            let Some(number) = last_number(key) else { return found.bad += 1 };
-            let it = found.district(key).orders.entry(number).or_default();
+        self.each(store, ORDER, |facts, key, row| {
+            let Some(number) = last_number(key) else { return facts.bad += 1 };
+            let it = facts.district(key).orders.entry(number).or_default();
             it.is_there = true;
             it.customer = row[order::CUSTOMER];
             it.is_open = row[order::CARRIER] == 0;
             it.lines_said = row[order::LINES].into();
             it.is_local = row[order::ALL_LOCAL] != 0;
         })?;
-        self.each_indexed(store, NEW_ORDER, |found, key, number| {
-            found.district(key).new_orders.insert(number);
+        self.each_indexed(store, NEW_ORDER, |facts, key, number| {
+            facts.district(key).new_orders.insert(number);
         })?;
-        self.each_indexed(store, ORDER_BY_CUSTOMER, |found, key, number| {
+        self.each_indexed(store, ORDER_BY_CUSTOMER, |facts, key, number| {
             let order = u32::MAX - number;
-            let it = found.district(key);
+            let it = facts.district(key);
             it.indexed_orders += 1;
             let customer = it.orders.get(&order).map(|order| order.customer);
             let id = DistrictId::of_key(key).zip(customer);
             let is_right = id
                 .is_some_and(|(id, customer)| id.customer_order_key(customer as u32, order) == key);
-            found.bad += i128::from(!is_right);
+            facts.bad += i128::from(!is_right);
         })
     }
 
@@ -255,13 +255,13 @@ impl Found {
         self.each(store, ITEM, |_, key, [price]| {
             prices.insert(last_number(key), price);
         })?;
-        self.each(store, ORDER_LINE, |found, key, row| {
+        self.each(store, ORDER_LINE, |facts, key, row| {
             let number = key.split_last().and_then(|(_, order)| last_number(order));
             let Some((number, id)) = number.zip(DistrictId::of_key(key)) else {
-                return found.bad += 1;
+                return facts.bad += 1;
             };
             let is_remote = i128::from(row[order_line::SUPPLIER] != i64::from(id.warehouse));
-            let order = found.district(key).orders.entry(number).or_default();
+            let order = facts.district(key).orders.entry(number).or_default();
             order.lines += 1;
             order.remote_lines += is_remote;
             order.delivered_lines += i128::from(row[order_line::DELIVERED] != 0);
@@ -270,10 +270,10 @@ impl Found {
             }
             let price = prices.get(&u32::try_from(row[order_line::ITEM]).ok());
             let amount = price.map(|price| price * row[order_line::QUANTITY]);
-            found.wrong_amounts += i128::from(amount != Some(row[order_line::AMOUNT]));
-            found.new_lines += 1;
-            found.new_remote += is_remote;
-            found.new_quantity += i128::from(row[order_line::QUANTITY]);
+            facts.wrong_amounts += i128::from(amount != Some(row[order_line::AMOUNT]));
+            facts.new_lines += 1;
+            facts.new_remote += is_remote;
+            facts.new_quantity += i128::from(row[order_line::QUANTITY]);
         })
     }
 

@@ -8,7 +8,7 @@
 
 use std::ptr;
 
-use super::{HEIGHT_MAX, Node, SkipList, ask_for};
+use super::{HEIGHT_MAX, Node, SkipList, prefetch};
 use crate::cost;
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence};
@@ -108,7 +108,7 @@ impl Cursor for ListCursor {
             // A long walk waits for few nodes, because earlier steps prefetched them.
             let height = if self.node.is_null() { 0 } else { self.list.height_of(self.node) };
             for level in 0..height.min(LEVELS_AHEAD) {
-                ask_for(self.list.link(self.node, level).load(Memory::Relaxed));
+                prefetch(self.list.link(self.node, level).load(Memory::Relaxed));
             }
         }
         Ok(())

@@ -380,6 +380,6 @@ fn an_edit_beyond_a_record_is_told_as_what_it_is() {
     let max = u32::MAX as usize;
     check_record(max, 9).expect("as much as fits");
     let refused = check_record(max + 1, 30_000).expect_err("one byte too many");
-    let told = Error::io("db/MANIFEST")(refused).to_string();
-    assert!(told.starts_with("db/MANIFEST: ") && told.contains("30000 tables"), "{told}");
+    let message = Error::io("db/MANIFEST")(refused).to_string();
+    assert!(message.starts_with("db/MANIFEST: ") && message.contains("30000 tables"), "{message}");
 }

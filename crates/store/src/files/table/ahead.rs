@@ -149,7 +149,7 @@ impl Table {
             }
             read => {
                 let bytes = read?;
-                self.ask_for_next(&blocks, ahead);
+                self.request_next(&blocks, ahead);
                 (blocks, bytes)
             }
         };
@@ -158,7 +158,7 @@ impl Table {
     }
 
     /// Requests the next chunk if the limit of bytes, not the window, ended this one.
-    fn ask_for_next(&self, blocks: &Range<usize>, ahead: &mut Ahead) {
+    fn request_next(&self, blocks: &Range<usize>, ahead: &mut Ahead) {
         let next = match ahead.way {
             _ if blocks.len() >= ahead.window => None,
             Way::Jump => None,

@@ -1,7 +1,7 @@
 //! The steps of a lookup, for callers that look up many keys at once or read blocks themselves.
 //! ```text
-//! ask_for_fences(key) ~~> block_for -> ask_for_slot ~~> ask_for_block ~~> cached_block
-//!                                                          \-missing-> read_blocks,
+//! prefetch_fences(key) ~~> block_for -> prefetch_slot ~~> prefetch_block ~~> cached_block
+//!                                                             \-missing-> read_blocks,
 //!     of many keys together
 //! block_place(number) -> file, offset, length ... read, by any means ... block_of_bytes
 //!     -> checked, in the cache
@@ -27,8 +27,8 @@ impl Table {
 
     /// Prefetches the fences where the search for `key` will end.
     #[inline]
-    pub(crate) fn ask_for_fences(&self, key: &[u8]) {
-        self.index.fences.ask_for(key);
+    pub(crate) fn prefetch_fences(&self, key: &[u8]) {
+        self.index.fences.prefetch(key);
     }
 
     /// Whether a block continues the entries of `key`, with which the block before ends.
@@ -39,14 +39,14 @@ impl Table {
 
     /// Prefetches the cache slot of a block.
     #[inline]
-    pub(crate) fn ask_for_slot(&self, number: usize) {
-        self.blocks.ask_for_slot(number);
+    pub(crate) fn prefetch_slot(&self, number: usize) {
+        self.blocks.prefetch_slot(number);
     }
 
     /// Prefetches a block, if it is cached.
     #[inline]
-    pub(crate) fn ask_for_block(&self, number: usize) {
-        self.blocks.ask_for_block(number);
+    pub(crate) fn prefetch_block(&self, number: usize) {
+        self.blocks.prefetch_block(number);
     }
 
     /// Returns a block. `None`: it is not cached.

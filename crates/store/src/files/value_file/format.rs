@@ -55,13 +55,13 @@ pub(crate) fn decode_header(bytes: &[u8], number: u64) -> Result<(u32, KeyspaceI
     if input.bytes(MAGIC.len())? != MAGIC {
         return Err(Corrupt { at: 0, what: "the magic number of a value file" });
     }
-    let (version, told, keyspace) = (input.u32()?, input.u64()?, input.u32()?);
+    let (version, recorded, keyspace) = (input.u32()?, input.u64()?, input.u32()?);
     let (checksum, sound) = (input.u32()?, checksum::crc32c(&bytes[..HEADER_CHECKSUM_AT]));
     input.end()?;
     if checksum != sound {
         return Err(input.corrupt("the checksum of the header does not match"));
     }
-    if told != number {
+    if recorded != number {
         return Err(input.corrupt("a value file under another one's name"));
     }
     Ok((version, KeyspaceId(keyspace)))

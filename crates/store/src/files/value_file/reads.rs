@@ -229,9 +229,9 @@ impl ValueFile {
         let mut head = [0; HEAD_BYTES];
         let read = self.reader(files)?.read_at(at.offset, &mut head);
         read.map_err(|error| failed(&self.path, at.offset, error))?;
-        let told = Head::decode(&head, (at.file, at.offset));
-        let told = told.map_err(|it| Error::corrupt(&self.path, at.offset, it.what))?;
-        if told == (Head { len: at.len, is_packed: at.packed_bytes.is_some() }) {
+        let decoded = Head::decode(&head, (at.file, at.offset));
+        let decoded = decoded.map_err(|it| Error::corrupt(&self.path, at.offset, it.what))?;
+        if decoded == (Head { len: at.len, is_packed: at.packed_bytes.is_some() }) {
             return Ok(());
         }
         let what = "another value than its reference tells";

@@ -173,9 +173,9 @@ fn packed_chunk(bytes: &[u8]) -> Result<(u8, &[u8]), &'static str> {
 /// Checks stored bytes against the checksum that ends them. Returns the checksum.
 fn check(stored: &[u8], place: (u64, u64)) -> Result<u32, Wrong> {
     let wrong = damage(place.1, "the checksum of a chunk of a value does not match");
-    let (bytes, told) = stored.split_last_chunk::<CHECKSUM_BYTES>().ok_or(wrong)?;
+    let (bytes, recorded) = stored.split_last_chunk::<CHECKSUM_BYTES>().ok_or(wrong)?;
     let own = checksum::crc32c(bytes);
-    if own ^ salt(place) == u32::from_le_bytes(*told) { Ok(own) } else { Err(wrong) }
+    if own ^ salt(place) == u32::from_le_bytes(*recorded) { Ok(own) } else { Err(wrong) }
 }
 
 /// Why a walk ended early.

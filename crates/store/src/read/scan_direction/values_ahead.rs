@@ -8,7 +8,7 @@
 //! ahead: two, then four, at most [`FOUND_MAX`]. Invariant: read-ahead does not change what the
 //! scan returns: only entries within its present bounds, and none that has expired meanwhile.
 
-use super::{Direction, Found, Lazy, Side, ValuesAhead};
+use super::{Direction, FoundValue, Lazy, Side, ValuesAhead};
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::value::Value;
@@ -61,12 +61,12 @@ impl Side {
         tree.value_apart(&stored, None, &mut self.of_operands)
     }
 
-    fn find_any(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Found>> {
+    fn find_any(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<FoundValue>> {
         if !self.find(bounds, tree)? {
             return Ok(None);
         }
         let (is_apart, value) = (std::mem::take(&mut self.is_apart), self.take_value());
-        Ok(Some(if is_apart { Found::Apart(value, None) } else { Found::Here(value) }))
+        Ok(Some(if is_apart { FoundValue::Apart(value, None) } else { FoundValue::Here(value) }))
     }
 
     fn step_among_values(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
@@ -89,8 +89,8 @@ impl Side {
             };
             let value = match found {
                 None => return Ok(None),
-                Some(Found::Here(value)) => value,
-                Some(Found::Apart(stored, coming)) => {
+                Some(FoundValue::Here(value)) => value,
+                Some(FoundValue::Apart(stored, coming)) => {
                     self.find_ahead(&stored, bounds, tree);
                     tree.value_apart(&stored, coming, &mut self.of_operands)?
                 }
@@ -132,7 +132,7 @@ impl Side {
                 Err(error) => Err(error),
             };
             let ahead = self.ahead.get_or_insert_default();
-            if let Ok(Found::Apart(stored, coming)) = &mut found {
+            if let Ok(FoundValue::Apart(stored, coming)) = &mut found {
                 let (bytes, read) = tree.will_read_value(stored);
                 ahead.bytes += bytes;
                 *coming = read;

@@ -17,7 +17,7 @@ struct Scripted {
 }
 
 enum Step {
-    Next(Next),
+    Reschedule(Reschedule),
     Panic,
     /// Waits until the test allows it.
     Wait(Arc<Gate>),
@@ -71,19 +71,19 @@ impl Scripted {
 }
 
 impl Client for Scripted {
-    fn work(&self, kind: WorkKind) -> Next {
+    fn work(&self, kind: WorkKind) -> Reschedule {
         if kind != WorkKind::Flush {
-            return Next::WhenCalled;
+            return Reschedule::WhenCalled;
         }
         let step = lock(&self.nexts).pop_front();
         let next = match step {
-            Some(Step::Next(next)) => next,
+            Some(Step::Reschedule(next)) => next,
             Some(Step::Panic) => panic!("as the test wants it"),
             Some(Step::Wait(gate)) => {
                 gate.pass();
-                Next::WhenCalled
+                Reschedule::WhenCalled
             }
-            None => Next::WhenCalled,
+            None => Reschedule::WhenCalled,
         };
         *lock(&self.looks) += 1;
         self.looked.notify_all();
@@ -112,7 +112,7 @@ fn join(pool: &WorkerPool, client: &Arc<Scripted>) -> Workers {
 #[test]
 fn work_goes_round_all_stores() {
     let pool = pool();
-    let endless = Scripted::new((0..1_000_000).map(|_| Step::Next(Next::Now)));
+    let endless = Scripted::new((0..1_000_000).map(|_| Step::Reschedule(Reschedule::Now)));
     let busy = join(&pool, &endless);
     endless.wait_for_looks(10);
     let (other, before) = (Scripted::new([]), endless.looks());
@@ -160,8 +160,8 @@ fn a_store_leaves_when_no_thread_is_at_work_for_it() {
 #[test]
 fn work_is_due_again_after_its_time_without_a_call() {
     let pool = pool();
-    let soon = Next::After(Duration::from_millis(5));
-    let client = Scripted::new([Step::Next(soon), Step::Next(soon)]);
+    let soon = Reschedule::After(Duration::from_millis(5));
+    let client = Scripted::new([Step::Reschedule(soon), Step::Reschedule(soon)]);
     let place = join(&pool, &client);
     client.wait_for_looks(3);
     place.leave();
@@ -171,8 +171,8 @@ fn work_is_due_again_after_its_time_without_a_call() {
 #[test]
 fn what_is_never_due_is_done_when_it_is_called() {
     let pool = pool();
-    let never = Next::After(Duration::MAX);
-    let client = Scripted::new([Step::Next(never), Step::Next(never)]);
+    let never = Reschedule::After(Duration::MAX);
+    let client = Scripted::new([Step::Reschedule(never), Step::Reschedule(never)]);
     let place = join(&pool, &client);
     client.wait_for_looks(1);
     place.call(&[WorkKind::Flush]);
@@ -222,11 +222,11 @@ fn the_threads_end_with_their_pool() {
 #[test]
 fn the_sooner_time_counts() {
     let (one, two) = (Duration::from_secs(1), Duration::from_secs(2));
-    assert_eq!(Next::After(two).at_latest(Some(one)), Next::After(one));
-    assert_eq!(Next::After(one).at_latest(Some(two)), Next::After(one));
-    assert_eq!(Next::WhenCalled.at_latest(Some(one)), Next::After(one));
-    assert_eq!(Next::WhenCalled.at_latest(None), Next::WhenCalled);
-    assert_eq!(Next::Now.at_latest(Some(one)), Next::Now);
+    assert_eq!(Reschedule::After(two).at_latest(Some(one)), Reschedule::After(one));
+    assert_eq!(Reschedule::After(one).at_latest(Some(two)), Reschedule::After(one));
+    assert_eq!(Reschedule::WhenCalled.at_latest(Some(one)), Reschedule::After(one));
+    assert_eq!(Reschedule::WhenCalled.at_latest(None), Reschedule::WhenCalled);
+    assert_eq!(Reschedule::Now.at_latest(Some(one)), Reschedule::Now);
 }
 
 /// Makes stores without work, and no threads.

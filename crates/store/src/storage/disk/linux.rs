@@ -9,7 +9,7 @@ use rustix::fs::{Advice, AtFlags, FsWord, StatxFlags, fadvise, fstatfs, statx};
 use rustix::io::{ReadWriteFlags, preadv2};
 
 /// The alignment to use if the file system does not report one.
-const ALIGN_UNTOLD: usize = 4096;
+const ALIGN_DEFAULT: usize = 4096;
 /// A file system in memory accepts the flag, but has no cache to bypass.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
@@ -54,10 +54,10 @@ pub(crate) fn alignment(file: &File) -> Option<usize> {
     if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
         return None;
     }
-    let told = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
-    let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    let align = told.map_or(ALIGN_UNTOLD, |told| {
-        told.stx_dio_offset_align.max(told.stx_dio_mem_align) as usize
+    let dioalign = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let dioalign = dioalign.filter(|dioalign| dioalign.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let align = dioalign.map_or(ALIGN_DEFAULT, |dioalign| {
+        dioalign.stx_dio_offset_align.max(dioalign.stx_dio_mem_align) as usize
     });
-    (align.is_power_of_two() && align <= ALIGN_UNTOLD).then_some(align)
+    (align.is_power_of_two() && align <= ALIGN_DEFAULT).then_some(align)
 }

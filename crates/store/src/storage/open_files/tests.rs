@@ -50,7 +50,7 @@ fn one_handle_is_enough() {
 // So each wait took its full time.
 #[test]
 fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
-    let told_in_time = |_: &u32| {
+    let notified_in_time = |_: &u32| {
         let (disk, open, list) = files(2, 1);
         let file = TableFile::closed(&open, "0");
         while open.close_idle() {}
@@ -77,7 +77,7 @@ fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
     };
     // Occasionally a busy machine takes as long as the wait lasts.
     let rounds = 40;
-    let in_time = (0..rounds).filter(told_in_time).count();
+    let in_time = (0..rounds).filter(notified_in_time).count();
     assert!(in_time > 10, "{in_time} of {rounds}");
 }
 

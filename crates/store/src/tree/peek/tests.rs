@@ -15,7 +15,7 @@ fn open(disk: &Memory) -> Db {
 }
 
 /// Returns the same runs as the owner's statistics show them.
-fn as_told(db: &Db) -> Vec<RunPeek> {
+fn as_owner_reports(db: &Db) -> Vec<RunPeek> {
     let levels = db.stats().expect("open").levels.into_iter();
     let of_level = |level: crate::stats::LevelStats| {
         let at = level.level;
@@ -39,7 +39,7 @@ fn an_onlooker_sees_the_owners_tree_after_every_step() {
         db.flush().expect("flushes");
         loop {
             let seen = peek_with(&disk, Path::new("db")).expect("is there");
-            assert_eq!((&seen.runs, seen.flushes), (&as_told(&db), flush + 1));
+            assert_eq!((&seen.runs, seen.flushes), (&as_owner_reports(&db), flush + 1));
             assert_eq!(seen.sequence, db.stats().expect("open").sequence);
             if !db.step().expect("steps") {
                 break;

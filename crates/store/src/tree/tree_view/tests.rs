@@ -76,7 +76,7 @@ fn what_is_said_of_keys_is_so() {
         let policy = Policy::tiering();
         let db = open(options(guard, Background::Stepped).policy(policy));
         let seen = followed(&db);
-        let mut told = 0;
+        let mut holder_count = 0;
         for flush in 0..50 {
             write_flush(&db, flush);
             loop {
@@ -88,11 +88,11 @@ fn what_is_said_of_keys_is_so() {
                     let is_there = |(lo, hi): (u64, u64)| newest.is_some_and(|n| lo <= n && n < hi);
                     assert!(newest.is_none() || span.is_some_and(is_there), "{guard}: {tree:?}");
                     assert!(holders.iter().all(|place| candidates.contains(place)), "{guard}");
-                    told += holders.len();
+                    holder_count += holders.len();
                     // Each run has one table here.
-                    let asked = tree.asked_tables(KEY).expect("reads");
+                    let searched = tree.asked_tables(KEY).expect("reads");
                     let levels: Vec<usize> = tree.peek().runs.iter().map(|run| run.level).collect();
-                    assert_eq!((tree.table_levels(), asked.last()), (levels, holders.first()));
+                    assert_eq!((tree.table_levels(), searched.last()), (levels, holders.first()));
                     assert_eq!(tree.guard_codes(&Query::Point(KEY)).is_some(), tree.has_codes());
                 }
                 if !db.step().expect("steps") {
@@ -102,7 +102,7 @@ fn what_is_said_of_keys_is_so() {
             let value = db.get(KEY).expect("reads").expect("is there");
             assert_eq!(*value, (flush - flush % 5).to_be_bytes());
         }
-        assert!(told > 100, "{guard}: {told}");
+        assert!(holder_count > 100, "{guard}: {holder_count}");
     }
 }
 

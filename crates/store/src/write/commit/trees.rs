@@ -269,8 +269,8 @@ impl<'e> Touched<'e> {
     }
 
     /// Prefetches the memory that inserting a write will touch.
-    pub(super) fn ask_for(&self, ((keyspace, _, key, _), _): NumberedWrite<'_>) {
-        self.engine_of(keyspace).current.pin().active.memtable.ask_for_insert(key);
+    pub(super) fn prefetch(&self, ((keyspace, _, key, _), _): NumberedWrite<'_>) {
+        self.engine_of(keyspace).current.pin().active.memtable.prefetch_insert(key);
     }
 
     /// Inserts writes, with their sequence numbers, into memtables.

@@ -289,7 +289,7 @@ impl Writer {
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.logged()).zip(first.0..);
         // The prefetch completes while the log takes the write.
-        writes().next().into_iter().for_each(|write| touched.ask_for(write));
+        writes().next().into_iter().for_each(|write| touched.prefetch(write));
         let logged = touched.logged(writes(), (first, count));
         let grown = logged.map(|(first, count)| {
             let logged = writes().filter(|write| touched.is_logged(write));
@@ -379,7 +379,7 @@ impl Writer {
             // The copied entries may refer to values, which must be durable before the log is.
             let values = engine.table_files.values.store.sync();
             values.inspect_err(|error| self.tell_failure(Some(error)))?;
-            engine.leaving.expect_logs([number]);
+            engine.obsolete_files.expect_logs([number]);
             let memtables = self.trees.active_memtables(engine);
             // After a failure or a panic, the file of this name may be this log.
             self.log = Log::Unmade { number, before, replaces: true, is_needed, was_read };
@@ -556,7 +556,7 @@ impl Writer {
     }
 
     /// Flushes all earlier writes, and takes a sequence number for entries that bypass the log.
-    pub(super) fn stand_apart(&mut self, engine: &Engine) -> Result<Sequence> {
+    pub(super) fn begin_exclusive(&mut self, engine: &Engine) -> Result<Sequence> {
         self.seal(engine)?;
         // If the entries survive a crash, earlier writes to other key spaces must survive too.
         self.make_durable(engine)?;
@@ -614,7 +614,7 @@ impl Writer {
         // After a failure or a panic the new log may exist nevertheless. It records the length of
         // the old one, which must not change any more.
         self.next_failed = true;
-        engine.leaving.expect_logs([number]);
+        engine.obsolete_files.expect_logs([number]);
         let created = Wal::create(folder, number, before);
         let created = created.and_then(|wal| on_record(engine, wal));
         let wal = created.inspect_err(|error| self.tell_failure(Some(error)))?;

@@ -22,10 +22,10 @@ fn noise(seed: u8, len: usize) -> Vec<u8> {
 }
 
 /// A store as it was after some write.
-type Moment = (u64, Contents);
+type Shipped = (u64, Contents);
 
 /// Backs a store up, and ships changes with long values twice: six of them. Gives moments between.
-fn ship_long_values(db: &Db, backups: &Backups) -> Vec<Moment> {
+fn ship_long_values(db: &Db, backups: &Backups) -> Vec<Shipped> {
     let events = db.keyspace("events", KeyspaceOptions::new()).expect("made");
     backups.back_up(db).expect("backs up");
     let moment = || (db.snapshot().sequence(), contents(db));

@@ -79,15 +79,15 @@ fn changes_that_were_shipped_lead_to_any_moment() {
 }
 
 /// The key spaces that a store has, each with one key that tells it.
-fn told(db: &Db) -> Vec<(String, String)> {
+fn last_values(db: &Db) -> Vec<(String, String)> {
     let all = db.keyspaces().expect("lists").into_iter();
     let value = |name: &String| {
         let value = db.open_keyspace(name).expect("is there").get("told").expect("reads");
         value.map_or_else(String::new, |it| String::from_utf8(it.to_vec()).expect("text"))
     };
-    let mut told: Vec<_> = all.map(|name| (value(&name), name)).collect();
-    told.sort_unstable();
-    told.into_iter().map(|(value, name)| (name, value)).collect()
+    let mut last_values: Vec<_> = all.map(|name| (value(&name), name)).collect();
+    last_values.sort_unstable();
+    last_values.into_iter().map(|(value, name)| (name, value)).collect()
 }
 
 /// The same, as text: `name=value`.
@@ -137,7 +137,7 @@ fn key_spaces_that_were_made_renamed_and_dropped_come_back_so() {
         let dir = format!("as of {place}");
         backups.restore_until(Until::Sequence(*sequence), &dir, options()).expect("restores");
         let restored = world.open(&dir);
-        assert_eq!(told(&restored), *expected, "moment {place}");
+        assert_eq!(last_values(&restored), *expected, "moment {place}");
         // It has its options.
         let keyspace = restored.open_keyspace("one").expect("is there");
         keyspace.merge("told", "more").expect("its operator is known");
@@ -145,7 +145,7 @@ fn key_spaces_that_were_made_renamed_and_dropped_come_back_so() {
     let end = Until::Sequence(db.snapshot().sequence());
     backups.restore_until(end, "end", options()).expect("restores");
     let restored = world.open("end");
-    assert_eq!(told(&restored), told(&db));
+    assert_eq!(last_values(&restored), last_values(&db));
     let empty = restored.open_keyspace("empty").expect("is there").stats().expect("open");
     assert!(empty.durable_through.is_some(), "it has no log");
 }

@@ -79,8 +79,11 @@ fn what_was_closed_and_removed_is_gone_and_told_so() {
     let (_db, follower, snapshot) = merged_away(1);
     match snapshot.range(..).find_map(Result::err) {
         Some(error @ Error::Gone { .. }) => {
-            let told = error.to_string();
-            assert!(told.contains(".table was removed") && told.contains("catch up"), "{told}");
+            let message = error.to_string();
+            assert!(
+                message.contains(".table was removed") && message.contains("catch up"),
+                "{message}"
+            );
         }
         other => panic!("{other:?}"),
     }

@@ -44,8 +44,8 @@ fn what_is_gone_with_the_manifest_that_named_it_is_in_doubt() {
             disk.remove(path).expect("removes");
             let report = repair(&disk).expect("repairs");
             let found = sound_contents(&disk, &case);
-            let is_told = !report.lost.is_empty() || !report.doubts.is_empty();
-            assert!(found == expected || is_told, "{case}: {report:?}");
+            let is_reported = !report.lost.is_empty() || !report.doubts.is_empty();
+            assert!(found == expected || is_reported, "{case}: {report:?}");
             in_doubt += u32::from(report.lost.is_empty() && found != expected);
         }
     }
@@ -58,11 +58,11 @@ fn a_missing_table_that_may_have_been_merged_is_in_doubt() {
     disk.remove(&tables[0]).expect("removes");
     let report = repair(&disk).expect("repairs");
     let name = tables[0].file_name().expect("a name").to_string_lossy();
-    let is_told = |words: &str| {
+    let is_reported = |words: &str| {
         let of_it = report.doubts.iter().filter(|doubt| doubt.file == name);
         of_it.filter(|doubt| doubt.what.contains(words)).count() == 1
     };
-    assert!(report.lost.is_empty() && is_told("is missing"), "{report:?}");
+    assert!(report.lost.is_empty() && is_reported("is missing"), "{report:?}");
 }
 
 /// A store that was killed when a merge of all had written its table, and no edit of it; the tables
@@ -81,13 +81,13 @@ fn merged_and_not_installed() -> (Memory, Vec<PathBuf>) {
         let name = files(&killed, ".table").into_iter().find(|path| !tables.contains(path));
         let is_whole = |path: &PathBuf| {
             let mut is_whole = true;
-            let told = dump(&killed, path, &mut |item| {
+            let dumped = dump(&killed, path, &mut |item| {
                 // What the manifest does not name has no damage.
                 is_whole &=
                     !matches!(item, DumpItem::Note { text, .. } if text.contains("not whole"));
                 ControlFlow::Continue(())
             });
-            told.is_ok() && is_whole
+            dumped.is_ok() && is_whole
         };
         if name.as_ref().is_some_and(is_whole) {
             return (killed, tables);

@@ -11,7 +11,7 @@ use trommel::storage::Memory;
 use trommel::testing::Fault;
 use trommel::{Batch, Environment, Error};
 
-use super::{is_gone, keys_since, keyspace, logs, open, open_after_crash, told_since};
+use super::{changes_since, is_gone, keys_since, keyspace, logs, open, open_after_crash};
 
 /// A trap: where the newest log begins says nothing of what the one before could not keep.
 #[test]
@@ -30,8 +30,8 @@ fn an_empty_new_log_counts_no_numbers_as_told() {
     assert_eq!((feed.next_batch().expect("reads"), feed.sequence()), (None, 1));
     db.sync().expect("a new log has what was in memory");
     let batch = feed.next_batch().expect("reads").expect("it is durable");
-    let told: Vec<u64> = batch.changes.iter().map(|change| change.sequence).collect();
-    assert_eq!((told, feed.sequence()), (vec![2, 3], 3));
+    let delivered: Vec<u64> = batch.changes.iter().map(|change| change.sequence).collect();
+    assert_eq!((delivered, feed.sequence()), (vec![2, 3], 3));
     assert_eq!(feed.next_batch().expect("reads"), None);
     drop((feed, db));
     assert_eq!(keys_since(&open_after_crash(&disk.crash_hard()), 0), ["a", "b", "c"]);
@@ -46,7 +46,7 @@ fn after_a_failed_log_numbers_are_told_once() {
             let other = keyspace(&db, "other");
             let (mut acknowledged, mut feed) = (Vec::new(), db.changes_since(0).expect("is new"));
             disk.fail_at(fail, kind);
-            let mut told = Vec::new();
+            let mut delivered = Vec::new();
             for number in 1..=20u64 {
                 let mut batch = Batch::new();
                 batch.put(format!("{number:02}"), "x").to(&other).put(format!("{number:02}"), "x");
@@ -59,15 +59,15 @@ fn after_a_failed_log_numbers_are_told_once() {
                     let _ = other.flush();
                 }
                 while let Ok(Some(batch)) = feed.next_batch() {
-                    told.extend(batch.changes);
+                    delivered.extend(batch.changes);
                 }
             }
             disk.mend();
             db.sync().expect("the disk is well");
             while let Some(batch) = feed.next_batch().expect("reads") {
-                told.extend(batch.changes);
+                delivered.extend(batch.changes);
             }
-            let pairs: Vec<u64> = told
+            let pairs: Vec<u64> = delivered
                 .chunks(2)
                 .map(|two| {
                     assert_eq!((two.len(), &two[0].key), (2, &two[1].key), "half a batch");
@@ -99,8 +99,8 @@ fn a_stray_log_is_no_part_of_a_feed() {
         db.flush().expect("flushes");
         db.put("c", "1").expect("puts");
         db.sync().expect("syncs");
-        let told: usize = feed.by_ref().map(|batch| batch.expect("reads").changes.len()).sum();
-        assert_eq!((told, feed.sequence()), (4, 4), "operation {fail}");
+        let delivered: usize = feed.by_ref().map(|batch| batch.expect("reads").changes.len()).sum();
+        assert_eq!((delivered, feed.sequence()), (4, 4), "operation {fail}");
         strays += usize::from(logs(&disk).len() > 4);
         let after = disk.crash_hard();
         drop((feed, db));
@@ -147,11 +147,11 @@ fn what_a_killed_process_has_not_synced_is_told_when_it_is_durable() {
     drop(db);
     let db = open(&killed);
     let mut feed = db.changes_since(0).expect("nothing is gone");
-    let told: Vec<u64> = feed.by_ref().map(|batch| batch.expect("reads").sequence()).collect();
-    assert_eq!(told, [1], "a power cut could take back the others");
+    let delivered: Vec<u64> = feed.by_ref().map(|batch| batch.expect("reads").sequence()).collect();
+    assert_eq!(delivered, [1], "a power cut could take back the others");
     db.sync().expect("syncs");
-    let told: Vec<u64> = feed.by_ref().map(|batch| batch.expect("reads").sequence()).collect();
-    assert_eq!(told, [2, 3]);
+    let delivered: Vec<u64> = feed.by_ref().map(|batch| batch.expect("reads").sequence()).collect();
+    assert_eq!(delivered, [2, 3]);
     let after = killed.crash_hard();
     drop((feed, db));
     assert_eq!(keys_since(&open(&after), 0), ["a", "b", "c"]);
@@ -212,5 +212,5 @@ fn a_damaged_log_that_is_kept_costs_a_repair_nothing_but_the_feed() {
     assert_eq!(verify(), [""; 0]);
     let db = open(&disk);
     assert_eq!((db.iter().count(), is_gone(db.changes_since(1))), (4, 3));
-    assert_eq!(told_since(&db, 2).expect("is there").0.len(), 2);
+    assert_eq!(changes_since(&db, 2).expect("is there").0.len(), 2);
 }

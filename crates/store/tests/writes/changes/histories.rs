@@ -8,7 +8,7 @@ use trommel::storage::Memory;
 use trommel::testing::Fault;
 use trommel::{Batch, Db, Error, Keyspace, KeyspaceOptions, Options};
 
-use super::{KEEP_ALL, Told, keyspace, line, lines, open_with, options, told_since};
+use super::{ChangeLine, KEEP_ALL, changes_since, keyspace, line, lines, open_with, options};
 
 /// SplitMix64.
 struct Draws(u64);
@@ -42,7 +42,7 @@ struct World {
     options: Options,
     history: Vec<Written>,
     /// What the reader was told.
-    told: Vec<String>,
+    delivered: Vec<String>,
     read_to: u64,
     batches: u64,
     /// The newest write past the logs.
@@ -60,7 +60,7 @@ impl World {
             db,
             options,
             history: Vec::new(),
-            told: Vec::new(),
+            delivered: Vec::new(),
             read_to: 0,
             batches: 0,
             loaded: 0,
@@ -129,7 +129,7 @@ impl World {
         loop {
             match feed.next_batch() {
                 Ok(Some(batch)) => {
-                    self.told.extend(lines(&batch).into_iter().map(|(_, line)| line));
+                    self.delivered.extend(lines(&batch).into_iter().map(|(_, line)| line));
                     let ends = self.history.iter().filter_map(|it| it.last);
                     let is_end = ends.into_iter().any(|last| last == batch.sequence());
                     assert!(is_end, "half a batch, up to {}", batch.sequence());
@@ -154,7 +154,7 @@ impl World {
         self.db.sync().expect("syncs");
         self.read_to = self.db.snapshot().sequence();
         assert!(first <= self.read_to + 1);
-        self.told = self.all_lines();
+        self.delivered = self.all_lines();
     }
 
     /// What was refused is there or not, and what was not durable is gone.
@@ -174,8 +174,11 @@ impl World {
             next = last + 1 - written.lines.len() as u64;
         }
         let all = self.all_lines();
-        assert!(self.told.len() <= all.len(), "the reader was told what is gone");
-        assert!(self.told[..] == all[..self.told.len()], "the reader was told something else");
+        assert!(self.delivered.len() <= all.len(), "the reader was told what is gone");
+        assert!(
+            self.delivered[..] == all[..self.delivered.len()],
+            "the reader was told something else"
+        );
     }
 
     /// A feed from any number tells all that is newer.
@@ -184,13 +187,13 @@ impl World {
         let since = draws.below(newest + 1);
         self.asked += 1;
         self.disk.mend();
-        let (told, at) = match told_since(&self.db, since) {
-            Ok(told) => told,
+        let (delivered, at) = match changes_since(&self.db, since) {
+            Ok(delivered) => delivered,
             Err(Error::Gone { first, .. }) => {
                 let keeps_all = self.options.kept_log_bytes == KEEP_ALL;
                 assert!(!keeps_all || since < self.loaded, "{since} is kept");
                 assert!(first > since + 1 - u64::from(since < self.loaded) && first <= newest + 1);
-                told_since(&self.db, first - 1).expect("begins with what it has named");
+                changes_since(&self.db, first - 1).expect("begins with what it has named");
                 return;
             }
             Err(error) => panic!("{error}"),
@@ -201,13 +204,16 @@ impl World {
             let numbered = (first..).zip(written.lines.iter().cloned());
             expected.extend(numbered.filter(|(number, _)| *number > since));
         }
-        let told: Vec<Told> = told.into_iter().flatten().collect();
+        let delivered: Vec<ChangeLine> = delivered.into_iter().flatten().collect();
         assert!(
-            told.len() <= expected.len() && told[..] == expected[..told.len()],
+            delivered.len() <= expected.len() && delivered[..] == expected[..delivered.len()],
             "since {since}"
         );
-        assert!(!is_settled || (told.len() == expected.len() && at == newest), "all is durable");
-        let after = expected.get(told.len());
+        assert!(
+            !is_settled || (delivered.len() == expected.len() && at == newest),
+            "all is durable"
+        );
+        let after = expected.get(delivered.len());
         assert!(after.is_none_or(|(number, _)| at < *number), "at {at}");
     }
 
@@ -270,8 +276,8 @@ fn any_history_is_told_from_any_number_or_is_gone() {
         world.db.sync().expect("syncs");
         world.check_anew(&mut draws, true);
         world.read();
-        assert_eq!(world.told.len(), world.all_lines().len(), "seed {seed}");
-        assert!(world.told == world.all_lines(), "seed {seed}");
+        assert_eq!(world.delivered.len(), world.all_lines().len(), "seed {seed}");
+        assert!(world.delivered == world.all_lines(), "seed {seed}");
         assert_eq!(world.db.verify().expect("reads").damage, [""; 0], "seed {seed}");
         (gone, asked) = (gone + world.gone, asked + world.asked);
     }

@@ -1,6 +1,6 @@
 //! Tests of the text of reports.
 
-use trommel_lab::{AskedAnswer, FillReport};
+use trommel_lab::{EmptyQueryAnswer, FillReport};
 
 use super::*;
 
@@ -68,7 +68,10 @@ fn what_else_was_asked_is_a_row_each() {
     let of = |engine, guard, ns_per_op| {
         let report = report(engine, guard, ns_per_op, ShapeName::Runs);
         let answer = report.seek.clone();
-        CompareReport { asked: vec![AskedAnswer { question: "next".into(), answer }], ..report }
+        CompareReport {
+            asked: vec![EmptyQueryAnswer { question: "next".into(), answer }],
+            ..report
+        }
     };
     let text = text(&[of("trommel", "grf", 500.0), of("rocksdb", "bloom", 5000.0)], false);
     assert_eq!(text.matches("500 ns  5.00 µs (10.00x)").count(), 6, "{text}");

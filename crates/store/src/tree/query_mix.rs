@@ -1,4 +1,4 @@
-//! Counts what a store is asked for, so that its filter can divide its bits accordingly.
+//! Counts the empty queries of a store by kind, so that its filter can divide its bits accordingly.
 //! ```text
 //! round (from one merge into all of the last level to the next)
 //!    before | last one | this one
@@ -7,7 +7,7 @@
 //! ```
 //! Invariant: few queries change little, and no kind of query is forgotten.
 
-use trommel_filters::Asked;
+use trommel_filters::QueryMix;
 
 use crate::sync::{Mutex, lock};
 use crate::tree::stats::{Counters, QueryKind};
@@ -38,14 +38,14 @@ impl Empty {
 
 /// The numbers of answers when the last two rounds began.
 #[derive(Default)]
-pub(crate) struct AskedRounds {
+pub(crate) struct QueryMixRounds {
     began: Mutex<[Empty; 2]>,
 }
 
-impl AskedRounds {
+impl QueryMixRounds {
     /// Returns the mix of queries for a part that replaces one built for `before`. `begins`: a
     /// round begins with this part.
-    pub(crate) fn asked(&self, counters: &Counters, before: Asked, begins: bool) -> Asked {
+    pub(crate) fn mix(&self, counters: &Counters, before: QueryMix, begins: bool) -> QueryMix {
         let now = Empty::of(counters);
         let mut began = lock(&self.began);
         if begins {
@@ -55,7 +55,7 @@ impl AskedRounds {
         let points = (now.points - since.points) as f64;
         let ranges = (now.ranges - since.ranges) as f64;
         let share = (points + KNOWN * before.points) / (points + ranges + KNOWN);
-        Asked { points: share.clamp(SHARE_LEAST, 1.0 - SHARE_LEAST) }
+        QueryMix { points: share.clamp(SHARE_LEAST, 1.0 - SHARE_LEAST) }
     }
 }
 
@@ -70,21 +70,21 @@ mod tests {
 
     #[test]
     fn a_part_is_built_for_what_was_asked_lately() {
-        let (rounds, counters) = (AskedRounds::default(), Counters::default());
-        let guess = Asked::default();
-        let unasked = rounds.asked(&counters, guess, true).points;
-        assert!((unasked - guess.points).abs() < 1e-9, "nobody has asked: {unasked}");
+        let (rounds, counters) = (QueryMixRounds::default(), Counters::default());
+        let guess = QueryMix::default();
+        let unqueried = rounds.mix(&counters, guess, true).points;
+        assert!((unqueried - guess.points).abs() < 1e-9, "nobody has asked: {unqueried}");
         ask(&counters, QueryKind::Point, 1000);
-        let little = rounds.asked(&counters, guess, false).points;
+        let little = rounds.mix(&counters, guess, false).points;
         assert!((0.6..0.61).contains(&little), "{little}");
         ask(&counters, QueryKind::Point, 10_000_000);
-        let points = rounds.asked(&counters, guess, true);
+        let points = rounds.mix(&counters, guess, true);
         assert_eq!(points.points, 1.0 - SHARE_LEAST);
         ask(&counters, QueryKind::ClosedSeek, 10_000_000);
-        let mixed = rounds.asked(&counters, points, false).points;
+        let mixed = rounds.mix(&counters, points, false).points;
         assert!((0.45..0.55).contains(&mixed), "both rounds count: {mixed}");
         ask(&counters, QueryKind::OpenSeek, 10_000_000);
-        let ranges = rounds.asked(&counters, Asked { points: mixed }, true).points;
+        let ranges = rounds.mix(&counters, QueryMix { points: mixed }, true).points;
         assert_eq!(ranges, SHARE_LEAST, "the points were before");
     }
 }

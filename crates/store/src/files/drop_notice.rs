@@ -6,26 +6,26 @@
 use crate::sync::{Arc, OnceLock};
 
 /// The receiver of the notification.
-pub(crate) trait LastReader: Send + Sync {
+pub(crate) trait DropListener: Send + Sync {
     /// Nobody reads the table any more.
-    fn is_gone(&self);
+    fn was_dropped(&self);
 }
 
 /// Belongs to a table. The table's last reader drops both.
 #[derive(Default)]
-pub(crate) struct Farewell(OnceLock<Arc<dyn LastReader>>);
+pub(crate) struct DropNotice(OnceLock<Arc<dyn DropListener>>);
 
-impl Farewell {
+impl DropNotice {
     /// Registers the receiver. The table has left the tree.
-    pub(crate) fn tell(&self, of: Arc<dyn LastReader>) {
-        let _ = self.0.set(of);
+    pub(crate) fn register(&self, listener: Arc<dyn DropListener>) {
+        let _ = self.0.set(listener);
     }
 }
 
-impl Drop for Farewell {
+impl Drop for DropNotice {
     fn drop(&mut self) {
-        if let Some(told) = self.0.get() {
-            told.is_gone();
+        if let Some(listener) = self.0.get() {
+            listener.was_dropped();
         }
     }
 }

@@ -7,21 +7,21 @@
 //! A query that is not sampled costs a comparison, and no query waits for another. Invariant: each
 //! query is as likely to be sampled as any other of its time, whatever rhythm queries have.
 
-use trommel_filters::{AskedKey, Part, Questions};
+use trommel_filters::{EmptyQueries, EmptyQuery, Part};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::guard::parts::Parts;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::options::Options;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, try_lock};
-use crate::tree::asked_lately::AskedLately;
+use crate::tree::recent_empty_queries::RecentEmptyQueries;
 
 /// The most keys in the sample, and the most bytes of all keys.
-const KEPT_MAX: usize = 2 * Questions::MAX;
+const KEPT_MAX: usize = 2 * EmptyQueries::MAX;
 const BYTES_MAX: usize = 128 << 10;
 
 /// The sample of an open store.
-pub(crate) struct AskedKeys {
+pub(crate) struct EmptyQuerySample {
     /// A query is sampled if its mixed number is below this: all queries at first, then half, a
     /// quarter ... 0: none.
     below: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct AskedKeys {
     counted: AtomicU64,
     kept: Mutex<Kept>,
     /// None: the parts' memory does not depend on queries.
-    lately: Option<Box<AskedLately>>,
+    recent: Option<Box<RecentEmptyQueries>>,
 }
 
 /// Sampled keys, back to back. Memory grows to its maximum in a few steps: many trees see few
@@ -48,8 +48,8 @@ struct KeptKey {
 }
 
 impl Kept {
-    fn get(&self, KeptKey { start, len, is_point }: KeptKey) -> AskedKey<'_> {
-        AskedKey { key: &self.bytes[start..start + len], is_point }
+    fn get(&self, KeptKey { start, len, is_point }: KeptKey) -> EmptyQuery<'_> {
+        EmptyQuery { key: &self.bytes[start..start + len], is_point }
     }
 
     fn has_room(&self, key: &[u8]) -> bool {
@@ -64,13 +64,13 @@ impl Kept {
         self.bytes.extend_from_slice(key);
     }
 
-    fn within(&self, range: &KeyBounds) -> impl Iterator<Item = AskedKey<'_>> {
+    fn within(&self, range: &KeyBounds) -> impl Iterator<Item = EmptyQuery<'_>> {
         let all = self.all.iter().map(|one| self.get(*one));
-        all.filter(|asked| range.contains(asked.key))
+        all.filter(|query| range.contains(query.key))
     }
 
     /// Keeps the keys for which `stays` is true. It is called in the order in which they came.
-    fn retain(&mut self, mut stays: impl FnMut(AskedKey<'_>) -> bool) {
+    fn retain(&mut self, mut stays: impl FnMut(EmptyQuery<'_>) -> bool) {
         let mut all = std::mem::take(&mut self.all);
         let mut end = 0;
         all.retain_mut(|kept| {
@@ -87,15 +87,15 @@ impl Kept {
     }
 }
 
-impl AskedKeys {
+impl EmptyQuerySample {
     /// Makes an empty sample. Guards that do not learn sample nothing.
-    pub(crate) fn new(options: &Options) -> AskedKeys {
+    pub(crate) fn new(options: &Options) -> EmptyQuerySample {
         let is_on = options.learn_questions && options.guard == GuardKind::Grf;
-        AskedKeys {
+        EmptyQuerySample {
             below: AtomicU64::new(if is_on { u64::MAX } else { 0 }),
             counted: AtomicU64::new(0),
             kept: Mutex::new(Kept::default()),
-            lately: options.part_memory().map(|_| Box::default()),
+            recent: options.part_memory().map(|_| Box::default()),
         }
     }
 
@@ -106,33 +106,33 @@ impl AskedKeys {
         if self.takes(before) {
             self.keep(key, true);
         }
-        if let Some(lately) = &self.lately {
-            lately.note(key, mixed(before));
+        if let Some(recent) = &self.recent {
+            recent.note(key, mixed(before));
         }
     }
 
     /// Counts this many queries. Returns how many were counted before.
-    pub(crate) fn count(&self, questions: usize) -> u64 {
-        self.counted.fetch_add(questions as u64, Ordering::Relaxed)
+    pub(crate) fn count(&self, queries: usize) -> u64 {
+        self.counted.fetch_add(queries as u64, Ordering::Relaxed)
     }
 
     /// Notes a scan that found nothing within its bounds.
     pub(crate) fn note_range(&self, bounds: &KeyBounds) {
-        if !self.is_on() && self.lately.is_none() {
+        if !self.is_on() && self.recent.is_none() {
             return;
         }
         let before = self.count(1);
         if self.takes(before) {
             self.keep(&bounds.from, false);
         }
-        if let Some(lately) = &self.lately {
-            lately.note(&bounds.from, mixed(before));
+        if let Some(recent) = &self.recent {
+            recent.note(&bounds.from, mixed(before));
         }
     }
 
     /// Returns recent queries. None: nobody needs them.
-    pub(crate) fn lately(&self) -> Option<&AskedLately> {
-        self.lately.as_deref()
+    pub(crate) fn recent(&self) -> Option<&RecentEmptyQueries> {
+        self.recent.as_deref()
     }
 
     fn is_on(&self) -> bool {
@@ -147,7 +147,7 @@ impl AskedKeys {
     /// Adds a key to the sample. While another thread holds the lock, the key is dropped.
     #[cold]
     fn keep(&self, key: &[u8], is_point: bool) {
-        if key.len() > Questions::KEY_BYTES_MAX {
+        if key.len() > EmptyQueries::KEY_BYTES_MAX {
             return;
         }
         let Some(mut kept) = try_lock(&self.kept) else { return };
@@ -166,25 +166,26 @@ impl AskedKeys {
 
     /// Returns what is known about a part's range: the sampled queries, and the part's own. If any
     /// are sampled, only half of the part's own count.
-    pub(crate) fn known(&self, part: &Part, range: &KeyBounds) -> Questions {
-        let (kept, own) = (lock(&self.kept), part.questions());
-        let mut lately = kept.within(range).peekable();
-        match lately.peek() {
+    pub(crate) fn known(&self, part: &Part, range: &KeyBounds) -> EmptyQueries {
+        let (kept, own) = (lock(&self.kept), part.empty_queries());
+        let mut recent = kept.within(range).peekable();
+        match recent.peek() {
             None => own.clone(),
-            Some(_) => Questions::of(lately.chain(own.iter().step_by(2))),
+            Some(_) => EmptyQueries::of(recent.chain(own.iter().step_by(2))),
         }
     }
 
     /// Takes the queries that new parts of a key range learn from. They leave the sample; the parts
     /// keep some of them.
-    pub(crate) fn take(&self, parts: &Parts, range: &KeyBounds) -> Questions {
+    pub(crate) fn take(&self, parts: &Parts, range: &KeyBounds) -> EmptyQueries {
         if !self.is_on() {
-            return Questions::default();
+            return EmptyQueries::default();
         }
         let mut kept = lock(&self.kept);
-        let before = parts.within(range).flat_map(|(_, part)| part.questions().iter().step_by(2));
-        let questions = Questions::of(kept.within(range).chain(before));
-        kept.retain(|asked| !range.contains(asked.key));
+        let before =
+            parts.within(range).flat_map(|(_, part)| part.empty_queries().iter().step_by(2));
+        let queries = EmptyQueries::of(kept.within(range).chain(before));
+        kept.retain(|query| !range.contains(query.key));
         // Few keys are left, so more of the next queries are sampled.
         let mut few = kept.all.len();
         let mut below = self.below.load(Ordering::Relaxed);
@@ -193,7 +194,7 @@ impl AskedKeys {
             few = 2 * few + 1;
         }
         self.below.store(below, Ordering::Relaxed);
-        questions
+        queries
     }
 }
 
@@ -216,8 +217,8 @@ fn mixed(count: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn asked_keys() -> AskedKeys {
-        AskedKeys::new(&Options::default())
+    fn empty_query_sample() -> EmptyQuerySample {
+        EmptyQuerySample::new(&Options::default())
     }
 
     fn everything() -> KeyBounds {
@@ -230,42 +231,42 @@ mod tests {
 
     #[test]
     fn a_sample_is_of_all_questions_alike() {
-        let asked = asked_keys();
+        let sample = empty_query_sample();
         // Queries alternate between two tables; the sample must not prefer one.
         for number in 0..200_000u64 {
             let key = ((number % 2) << 63 | number).to_be_bytes();
-            asked.note_point(&key, number);
+            sample.note_point(&key, number);
         }
-        let questions = asked.take(&no_parts(), &everything());
-        assert!(questions.len() > Questions::MAX / 2, "{}", questions.len());
-        let upper = questions.iter().filter(|asked| asked.key[0] >> 7 == 1).count();
-        let share = upper as f64 / questions.len() as f64;
+        let queries = sample.take(&no_parts(), &everything());
+        assert!(queries.len() > EmptyQueries::MAX / 2, "{}", queries.len());
+        let upper = queries.iter().filter(|query| query.key[0] >> 7 == 1).count();
+        let share = upper as f64 / queries.len() as f64;
         assert!((0.4..0.6).contains(&share), "{share}");
-        let late = |asked: &AskedKey<'_>| asked.key[5..] >= [1, 0x86, 0xa0][..];
-        let share = questions.iter().filter(late).count() as f64 / questions.len() as f64;
+        let late = |query: &EmptyQuery<'_>| query.key[5..] >= [1, 0x86, 0xa0][..];
+        let share = queries.iter().filter(late).count() as f64 / queries.len() as f64;
         assert!((0.4..0.6).contains(&share), "{share} are of the second half");
-        assert!(asked.take(&no_parts(), &everything()).is_empty());
-        asked.note_point(b"next", 200_001);
-        assert_eq!(asked.take(&no_parts(), &everything()).len(), 1, "it begins anew");
+        assert!(sample.take(&no_parts(), &everything()).is_empty());
+        sample.note_point(b"next", 200_001);
+        assert_eq!(sample.take(&no_parts(), &everything()).len(), 1, "it begins anew");
     }
 
     #[test]
     fn a_range_takes_its_own_alone() {
-        let asked = asked_keys();
+        let sample = empty_query_sample();
         let range = |from: &[u8], to: Option<&[u8]>| KeyBounds {
             from: from.to_vec(),
             to: to.map(<[u8]>::to_vec),
         };
-        asked.note_point(b"a", 0);
-        asked.note_range(&range(b"b", Some(b"c")));
-        asked.note_point(b"z", 1);
-        asked.note_point(&[1; Questions::KEY_BYTES_MAX + 1], 2);
-        let first = asked.take(&no_parts(), &range(b"", Some(b"c")));
+        sample.note_point(b"a", 0);
+        sample.note_range(&range(b"b", Some(b"c")));
+        sample.note_point(b"z", 1);
+        sample.note_point(&[1; EmptyQueries::KEY_BYTES_MAX + 1], 2);
+        let first = sample.take(&no_parts(), &range(b"", Some(b"c")));
         let kinds: Vec<_> =
-            first.iter().map(|asked| (asked.key.to_vec(), asked.is_point)).collect();
+            first.iter().map(|query| (query.key.to_vec(), query.is_point)).collect();
         assert_eq!(kinds, [(b"a".to_vec(), true), (b"b".to_vec(), false)]);
-        assert_eq!(asked.take(&no_parts(), &everything()).len(), 1);
-        let off = AskedKeys::new(&Options::new().learn_questions(false));
+        assert_eq!(sample.take(&no_parts(), &everything()).len(), 1);
+        let off = EmptyQuerySample::new(&Options::new().learn_questions(false));
         off.note_point(b"a", 0);
         assert!(off.take(&no_parts(), &everything()).is_empty());
     }

@@ -1,7 +1,7 @@
-//! Memory that a probe reads is asked for before the probe knows that it is needed.
+//! Memory that a probe reads is prefetched before the probe knows that it is needed.
 //! ```text
-//! directory, samples --about--> lines asked for, all at once       read in vain: costs little
-//!                    --surely-> lines read                         not asked for: the probe waits
+//! directory, samples --about--> lines prefetched, all at once       read in vain: costs little
+//!                    --surely-> lines read                         not prefetched: the probe waits
 //! ```
 //! Invariant: guesses change no answer (`laws.rs`); here they are shown to be right where keys are
 //! spread evenly. Lines are counted, not nanoseconds: counts repeat.
@@ -42,24 +42,24 @@ fn some_of(keys: &[u64], random: &mut Random) -> Vec<[u8; 8]> {
     (0..QUERIES).map(one).collect()
 }
 
-/// Lines that a query reads, and those of them that were not asked for before.
+/// Lines that a query reads, and those of them that were not prefetched before.
 fn lines_per_query(
     queries: &[[u8; 8]],
     mut ask: impl FnMut(&[u8], &mut LineCounter),
 ) -> (f64, f64) {
-    let (mut lines, mut unasked) = (0, 0);
+    let (mut lines, mut not_prefetched) = (0, 0);
     let mut counter = LineCounter::default();
     for query in queries {
         ask(query, &mut counter);
-        unasked += counter.unasked();
+        not_prefetched += counter.not_prefetched();
         lines += counter.take();
     }
     let per_query = |count: usize| count as f64 / queries.len() as f64;
-    (per_query(lines), per_query(unasked))
+    (per_query(lines), per_query(not_prefetched))
 }
 
 #[test]
-fn the_suffix_of_a_surf_is_asked_for_before_its_leaf_is_known() {
+fn the_suffix_of_a_surf_is_prefetched_before_its_leaf_is_known() {
     let mut random = Random(1);
     let keys = uniform_keys(&mut random);
     let hits = some_of(&keys, &mut random);
@@ -81,7 +81,7 @@ fn the_suffix_of_a_surf_is_asked_for_before_its_leaf_is_known() {
 }
 
 #[test]
-fn the_block_of_a_table_s_key_is_asked_for_before_its_group_is_read() {
+fn the_block_of_a_table_s_key_is_prefetched_before_its_group_is_read() {
     let mut random = Random(2);
     let keys = uniform_keys(&mut random);
     let hits = some_of(&keys, &mut random);
@@ -91,16 +91,20 @@ fn the_block_of_a_table_s_key_is_asked_for_before_its_group_is_read() {
         let bytes = AlignedBytes::from_slice(&builder.finish());
         let filter = read_filter(AlignedBytes::from_slice(&bytes), &kinds::TABLE_FILTERS)
             .expect("what was built");
-        let (lines, unasked) = lines_per_query(&hits, |key, counter| {
+        let (lines, not_prefetched) = lines_per_query(&hits, |key, counter| {
             assert!(filter.may_contain_traced(&HashedKey::new(key), counter));
         });
         // The directory's own lines are what is left.
-        assert!(lines > 4.0 && unasked < 2.8, "{}: {unasked} of {lines}", kind.name());
+        assert!(
+            lines > 4.0 && not_prefetched < 2.8,
+            "{}: {not_prefetched} of {lines}",
+            kind.name()
+        );
     }
 }
 
 #[test]
-fn base_and_overlay_are_asked_for_before_the_group_is_read() {
+fn base_and_overlay_are_prefetched_before_the_group_is_read() {
     let mut random = Random(3);
     let keys = uniform_keys(&mut random);
     let mut builder = PartBuilder::new(&GrfOptions::default());
@@ -116,11 +120,11 @@ fn base_and_overlay_are_asked_for_before_the_group_is_read() {
     }
     let hits = some_of(&keys, &mut random);
     let mut codes = Codes::new();
-    let (lines, unasked) = lines_per_query(&hits, |key, counter| {
+    let (lines, not_prefetched) = lines_per_query(&hits, |key, counter| {
         codes.clear();
         part.candidates_traced(&Query::Point(key), &mut codes, counter);
         assert!(!codes.is_empty(), "a stored key was denied");
     });
     // The directory's own lines and the chunk's are what is left.
-    assert!(lines > 8.0 && unasked < 4.0, "{unasked} of {lines}");
+    assert!(lines > 8.0 && not_prefetched < 4.0, "{not_prefetched} of {lines}");
 }

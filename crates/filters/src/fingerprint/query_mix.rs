@@ -4,19 +4,19 @@ use crate::base::real::{exp2, round};
 
 /// The mix of queries that a filter gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub struct QueryMix {
     /// The share of point queries, 0 to 1; the rest are range queries.
     pub points: f64,
 }
 
-impl Default for Asked {
+impl Default for QueryMix {
     /// The assumed mix before any query is known.
     fn default() -> Self {
-        Asked { points: 0.6 }
+        QueryMix { points: 0.6 }
     }
 }
 
-impl Asked {
+impl QueryMix {
     /// An image stores shares in this many steps.
     const STEPS: f64 = 255.0;
 
@@ -26,8 +26,8 @@ impl Asked {
     }
 
     /// Decodes the share of an image.
-    pub(crate) fn of_byte(byte: u8) -> Asked {
-        Asked { points: f64::from(byte) / Self::STEPS }
+    pub(crate) fn of_byte(byte: u8) -> QueryMix {
+        QueryMix { points: f64::from(byte) / Self::STEPS }
     }
 
     /// The share of queries with a wrong answer, if cells err at `rate` and points are also

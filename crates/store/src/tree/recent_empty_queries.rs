@@ -21,13 +21,13 @@ const KEY_BYTES_MAX: usize = 64;
 
 /// The sampled queries, oldest first.
 #[derive(Default)]
-pub(crate) struct AskedLately {
+pub(crate) struct RecentEmptyQueries {
     kept: Mutex<VecDeque<Box<[u8]>>>,
     /// The number of queries that were sampled, including forgotten ones.
     noted: AtomicU64,
 }
 
-impl AskedLately {
+impl RecentEmptyQueries {
     /// Notes a query that found nothing. `drawn`: a uniformly distributed number.
     #[inline]
     pub(crate) fn note(&self, key: &[u8], drawn: u64) {
@@ -67,17 +67,17 @@ mod tests {
 
     #[test]
     fn the_last_questions_count_where_they_fall() {
-        let asked = AskedLately::default();
+        let recent = RecentEmptyQueries::default();
         let parts = Parts::empty(&GrfOptions::default(), &[b"d".to_vec(), b"p".to_vec()]);
-        assert_eq!(asked.counts(&parts), [0, 0, 0]);
+        assert_eq!(recent.counts(&parts), [0, 0, 0]);
         for (key, times) in [("a", 3), ("d", 5), ("zebra", 1)] {
-            (0..times).for_each(|_| asked.note(key.as_bytes(), 0));
+            (0..times).for_each(|_| recent.note(key.as_bytes(), 0));
         }
-        asked.note(b"a", u64::MAX / EACH);
-        assert_eq!((asked.counts(&parts), asked.noted()), (vec![3, 5, 1], 9));
-        (0..KEPT_MAX).for_each(|_| asked.note(&[b'e'; 4 * KEY_BYTES_MAX], 7));
-        assert_eq!(asked.counts(&parts), [0, KEPT_MAX as u64, 0], "the others are forgotten");
-        let kept = lock(&asked.kept);
+        recent.note(b"a", u64::MAX / EACH);
+        assert_eq!((recent.counts(&parts), recent.noted()), (vec![3, 5, 1], 9));
+        (0..KEPT_MAX).for_each(|_| recent.note(&[b'e'; 4 * KEY_BYTES_MAX], 7));
+        assert_eq!(recent.counts(&parts), [0, KEPT_MAX as u64, 0], "the others are forgotten");
+        let kept = lock(&recent.kept);
         assert!(kept.iter().all(|key| key.len() == KEY_BYTES_MAX));
     }
 }

@@ -127,7 +127,7 @@ impl Model {
             return None;
         }
         let product = u128::from(number) * u128::from(self.factor);
-        let fine = (product >> (FACTOR_BITS - FINE_BITS)) as u64;
+        let fine = u64::try_from(product >> (FACTOR_BITS - FINE_BITS)).ok()?;
         (fine >> FINE_BITS < blocks as u64 * self.block_positions()).then_some(fine)
     }
 
@@ -358,6 +358,21 @@ mod tests {
                     assert_eq!(model.position(number), fine >> FINE_BITS);
                     assert!(model.first_number(fine) <= number, "{number}");
                     assert!(number == most || number < model.first_number(fine + 1).max(1));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_behind_a_short_line_have_no_position() {
+        for (most, quotients, remainder_bits) in [(1, 2048, 16), (2, 120, 20), (14, 2000, 17)] {
+            let model = Model::new(most, 1, Layout { remainder_bits, quotients });
+            let beyond = model.first_beyond(1);
+            // Around those where the product has a bit more.
+            for bits in 1..=4u128 {
+                let about = (bits << 92).div_ceil(u128::from(model.factor)) as u64;
+                for number in (about - 3..about + 4).filter(|&it| it >= beyond) {
+                    assert_eq!(model.fine_position(number, 1), None, "{most}: {number}");
                 }
             }
         }

@@ -136,10 +136,14 @@ impl Layout<'_> {
         first_bytes(self.end_log())
     }
 
-    /// The number of quotients.
+    /// The number of quotients. Those of a valid layout have a bit each.
     pub(crate) fn quotients(self) -> usize {
+        self.all_quotients() as usize
+    }
+
+    fn all_quotients(self) -> u64 {
         let numbers = self.number((self.lists() << BUCKET_BITS << FRACTION_BITS) as u64);
-        numbers.div_ceil(1 << self.entry_bits()) as usize
+        numbers.div_ceil(1 << self.entry_bits())
     }
 
     /// The bytes of the quotients of `entries` entries.
@@ -187,6 +191,7 @@ impl Layout<'_> {
             && self.byte(SAMPLED) <= 1
             && self.entries_at() <= len
             && self.quotients_at() <= self.entries_at()
+            && self.all_quotients() / 8 <= len as u64
     }
 
     /// Returns the byte offset of the entries if there are `entries` of them.
@@ -224,8 +229,8 @@ pub(crate) fn smallest_layout(
         0..=0xffff => 1,
         _ => 2,
     };
-    let numbers = (counts.len() << most) * codes_within;
-    let entry_bits = ((numbers / entries).max(1).ilog2() as usize).min(PACKED_BITS_MAX);
+    let numbers = ((counts.len() as u64) << most) * codes_within as u64;
+    let entry_bits = ((numbers / entries as u64).max(1).ilog2() as usize).min(PACKED_BITS_MAX);
     let (slot, lists) = (slot_bits(entries, counts.len()), counts.len() / BUCKETS);
     let table_bytes = table_bytes(slot, end_log);
     let quotients_at = LAYOUT_BYTES + lists * table_bytes;

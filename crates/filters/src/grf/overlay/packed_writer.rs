@@ -319,6 +319,23 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn full_chunks_of_long_fractions_are_packed() {
+        for (lists, count) in [(LISTS_MAX, 4), (LISTS_MAX, 8), (1, 64)] {
+            let codes: Vec<Code> = (0..count).map(|number| code(number, FRACTION_BITS)).collect();
+            let spot = |i: u64| mixed(i) as u32 % ((lists as u32) << 26);
+            let mut all: Vec<Entry> =
+                (0..2000).map(|i| Entry(Entry::new(spot(i)).0 | i % count)).collect();
+            all.sort_unstable();
+            all.dedup();
+            let bytes = PackedEntriesWriter::default().write(&all, &codes, lists, 0);
+            assert!(Packed::is_valid(&bytes, lists), "{lists} lists, {count} codes");
+            let mut decoded = Vec::new();
+            Packed::new(&bytes).decode(&mut decoded);
+            assert_eq!(decoded, all, "{lists} lists, {count} codes");
+        }
+    }
+
+    #[test]
     fn appending_is_writing_all() {
         let (mut writer, mut appended, mut alike) = (PackedEntriesWriter::default(), 0, 0);
         for (seed, (count, bits)) in [

@@ -121,8 +121,12 @@ impl Graph for Fuse {
 
     fn decode(size: u32, shape: u8) -> Option<Self> {
         let segment_bits = u32::from(shape);
-        let fits = segment_bits <= SEGMENT_BITS_MAX;
-        fits.then(|| Fuse { starts: (size as usize) << segment_bits, segment_bits })
+        if segment_bits > SEGMENT_BITS_MAX {
+            return None;
+        }
+        let starts = usize::try_from(u64::from(size) << segment_bits).ok()?;
+        starts.checked_add(2 << segment_bits)?;
+        Some(Fuse { starts, segment_bits })
     }
 
     fn cells(count: usize, payload_bits: f64) -> Cells {
@@ -174,7 +178,8 @@ impl Graph for Xored {
     }
 
     fn decode(size: u32, shape: u8) -> Option<Self> {
-        (shape == 0).then_some(Xored { third: size as usize })
+        let third = size as usize;
+        (shape == 0 && third.checked_mul(3).is_some()).then_some(Xored { third })
     }
 
     /// All cells have the same length, at least one bit: few keys would have three long cells if

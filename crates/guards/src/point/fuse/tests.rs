@@ -122,3 +122,15 @@ fn a_probe_touches_three_cells() {
     }
     assert!((3..=6).contains(&most), "{most} lines");
 }
+
+// Where `usize` has 32 bits.
+#[test]
+fn cells_that_cannot_be_counted_are_refused() {
+    let counted = |cells: u64| usize::try_from(cells).is_ok();
+    for (size, shape) in [(0x3fff, 18), (0x4000, 18), (u32::MAX, 18)] {
+        let cells = (u64::from(size) << shape) + (2 << shape);
+        assert_eq!(Fuse::decode(size, shape).is_some(), counted(cells), "{size} {shape}");
+    }
+    let third = 0x5555_5556;
+    assert_eq!(Xored::decode(third, 0).is_some(), counted(u64::from(third) * 3));
+}

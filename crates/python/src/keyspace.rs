@@ -347,7 +347,8 @@ impl Keyspace {
         calls::interruptible(py, move |_| keyspace.flush())
     }
 
-    /// Merges everything into one run. An interrupt leaves the runs as they were.
+    /// Merges everything into one run. An interrupt leaves the runs as they were, unless some
+    /// partitions are merged already: the others then follow in the background.
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         let keyspace = self.keyspace.clone();
         calls::interruptible(py, move |cancel| {

@@ -114,7 +114,8 @@ impl Store {
         calls::interruptible(py, move |_| db.settle())
     }
 
-    /// Merges everything of each key space into one run. An interrupt leaves the runs as they were.
+    /// Merges everything of each key space into one run. An interrupt leaves the runs as they were,
+    /// unless some partitions are merged already: the others then follow in the background.
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         let db = self.db().clone();
         calls::interruptible(py, move |cancel| {

@@ -6,7 +6,7 @@
 //! ```
 //! Invariants: a file is in the list of those to sync before anything refers to its new value. A
 //! file with a value that anything may refer to is referenced. A free file is never referenced
-//! again.
+//! again, so it needs no sync: the list itself keeps no file.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,12 @@ pub(crate) struct StoreValues {
     next_file: Arc<AtomicU64>,
     /// All files that exist, by number. Users hold strong references.
     known: Mutex<BTreeMap<u64, Weak<ValueFile>>>,
-    /// Number of files that wait for a sync or are being synced.
+    /// Number of files that wait for a sync or are being synced, free ones included.
     pending: AtomicUsize,
-    unsynced: Mutex<Vec<Arc<ValueFile>>>,
+    /// The files to sync. A put or a merge holds the file that it has appended to until a memtable
+    /// or a table does, also one of an edit in doubt. What a failed write left in the log does not
+    /// count, since it was not synced.
+    unsynced: Mutex<Vec<Weak<ValueFile>>>,
     /// Held during a sync of these files.
     turn: Mutex<()>,
     /// Why the last put or sync failed, if it did.
@@ -135,7 +138,7 @@ impl StoreValues {
     fn list_unsynced(&self, file: &Arc<ValueFile>) {
         if !file.is_listed.swap(true, Ordering::AcqRel) {
             self.pending.fetch_add(1, Ordering::SeqCst);
-            lock(&self.unsynced).push(Arc::clone(file));
+            lock(&self.unsynced).push(Arc::downgrade(file));
         }
     }
 
@@ -175,18 +178,20 @@ impl StoreValues {
 }
 
 /// Files that are being synced. When it is dropped, also by a panic, the remaining ones are listed
-/// again.
+/// again, except for free ones.
 struct SyncRun<'s> {
     store: &'s StoreValues,
-    files: Vec<Arc<ValueFile>>,
+    files: Vec<Weak<ValueFile>>,
 }
 
 impl SyncRun<'_> {
     fn sync(&mut self) -> Result<()> {
         while let Some(file) = self.files.last() {
-            // Anything appended from now on lists the file again.
-            file.is_listed.swap(false, Ordering::AcqRel);
-            file.make_durable(&self.store.files, &self.store.folder)?;
+            if let Some(file) = file.upgrade() {
+                // Anything appended from now on lists the file again.
+                file.is_listed.swap(false, Ordering::AcqRel);
+                file.make_durable(&self.store.files, &self.store.folder)?;
+            }
             self.files.pop();
             self.store.pending.fetch_sub(1, Ordering::SeqCst);
         }
@@ -197,8 +202,10 @@ impl SyncRun<'_> {
 impl Drop for SyncRun<'_> {
     fn drop(&mut self) {
         for file in self.files.drain(..) {
-            file.is_listed.store(false, Ordering::Release);
-            self.store.list_unsynced(&file);
+            if let Some(file) = file.upgrade() {
+                file.is_listed.store(false, Ordering::Release);
+                self.store.list_unsynced(&file);
+            }
             self.store.pending.fetch_sub(1, Ordering::SeqCst);
         }
     }

@@ -113,15 +113,28 @@ pub(crate) struct Side {
     /// The costs of reading operands, what lies below them, and value files.
     of_operands: QueryStats,
     keys_only: bool,
-    /// The value that was found last is a reference.
-    is_apart: bool,
+    /// What the value that was found last is. Set once the scan has met a value apart.
+    value_kind: ValueKind,
     /// Some: the scan has met a value apart.
     ahead: Option<Box<ValuesAhead>>,
+}
+
+/// What a value is that a scan has found.
+#[derive(Default)]
+enum ValueKind {
+    #[default]
+    Plain,
+    /// A reference.
+    Apart,
+    /// Made of operands.
+    Made,
 }
 
 /// The value of a key.
 enum FoundValue {
     Here(Value),
+    /// Made of operands, which outlive the value below them.
+    Made(Value),
     /// A reference, and the read of its value if a queue does it.
     Apart(Value, Option<PendingRead>),
 }
@@ -177,7 +190,7 @@ impl Side {
             runs_reached,
             of_operands: QueryStats::default(),
             keys_only: false,
-            is_apart: false,
+            value_kind: ValueKind::Plain,
             ahead: None,
         };
         side.position_memtables(bounds)?;
@@ -356,7 +369,7 @@ impl Side {
     }
 
     /// Moves to the next key within the bounds that is neither deleted nor expired. Returns false
-    /// if there is none. Then its value can be taken; if `is_apart` is set, that is a reference.
+    /// if there is none. Then its value can be taken, which may be a reference: see `value_kind`.
     /// For a scan of keys only, the value may be anything.
     fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<bool> {
         // Runs that are positioned after a deleted key begin behind it.
@@ -436,7 +449,11 @@ impl Side {
     /// Returns the value of the current key, whose newest entry is an operand.
     fn merged_value(&mut self, tree: &OpenTree) -> Result<Value> {
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
-        tree.merged_value(query, &mut self.of_operands)
+        let made = tree.merged_value(query, &mut self.of_operands)?;
+        if self.ahead.is_some() {
+            self.value_kind = ValueKind::Made;
+        }
+        Ok(made)
     }
 
     /// Prefetches memory of waiting runs step by step, while keys are returned. A scan that

@@ -116,7 +116,8 @@ fn ingest_all<E: From<Error>>(
     entries: impl Entries<E>,
 ) -> std::result::Result<u64, E> {
     let entries = engine.commit.write_exclusively(engine, |sequence| {
-        let (written, bytes) = write_run(engine, sequence, entries)?;
+        let written = write_run(engine, sequence, entries);
+        let (written, bytes) = written.inspect_err(|_| engine.sweep_or_call())?;
         let flush = engine.installer().take_flush();
         let (first, last) = (sequence, sequence);
         let run = NewRun { flush, first, last, is_flushed: false, first_log: None };
@@ -138,7 +139,7 @@ fn ingest_all<E: From<Error>>(
 }
 
 /// Writes the tables of the run. Returns them, and the bytes of keys and values. After an error no
-/// table is left.
+/// table is left, and nobody holds the value files.
 fn write_run<E: From<Error>>(
     engine: &Engine,
     sequence: Sequence,

@@ -11,6 +11,7 @@ use crate::events::Event;
 use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::pick::pick;
 use crate::shared::merge_lanes::Lane;
+use crate::shared::worker_pool::WorkKind;
 use crate::sync::{Arc, Ordering, current, lock};
 use crate::write::engine::Engine;
 use crate::write::merge_plan::MergePlan;
@@ -19,7 +20,7 @@ use crate::write::submerge::Submerge;
 use crate::write::work::Work;
 
 impl Leftovers {
-    /// Removes the files.
+    /// Removes the tables. Value files that nobody holds any more are left to the next sweep.
     pub(crate) fn abandon(self, engine: &Engine) {
         self.submerges.into_iter().for_each(|submerge| submerge.abandon(engine));
         self.outputs.into_iter().for_each(|output| output.abandon(engine));
@@ -161,8 +162,10 @@ impl<'c> MergeStep<'c> {
     fn failed(&mut self, error: Error) -> Failed {
         self.is_done = true;
         let (engine, merge) = (self.engine, self.id);
-        let (times, left) = lock(&engine.work).merges.fail(merge, error.clone());
+        let (times, mut left) = lock(&engine.work).merges.fail(merge, error.clone());
+        left.submerges.extend(self.submerge.take());
         left.abandon(engine);
+        engine.workers.call(&[WorkKind::Keep]);
         engine.work_has_changed();
         engine.env.tell_failure("a merge", &error);
         Failed { merge, times, error }
@@ -183,6 +186,7 @@ impl Drop for MergeStep<'_> {
         if let Some(mut left) = left {
             left.submerges.extend(self.submerge.take());
             left.abandon(self.engine);
+            self.engine.workers.call(&[WorkKind::Keep]);
         }
         self.engine.work_has_changed();
     }

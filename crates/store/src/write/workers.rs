@@ -146,6 +146,7 @@ impl Engine {
     fn lone_merge_step(&self, choice: Option<usize>) -> Result<bool> {
         self.merge_step(choice).map_err(|Failed { merge, error, .. }| {
             lock(&self.work).merges.release(merge);
+            self.sweep_or_call();
             error
         })
     }
@@ -505,6 +506,7 @@ impl Engine {
         drop(work);
         cancelled.abandon(self);
         self.work_has_changed();
+        self.sweep_or_call();
     }
 
     fn wait_for_threads_telling(&self, tell: &mut impl FnMut() -> Result<()>) -> Result<()> {

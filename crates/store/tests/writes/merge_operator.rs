@@ -137,6 +137,44 @@ fn what_a_value_was_laid_on_expires_and_operands_do_not() {
     }
 }
 
+/// The third entry, once what was read ahead has expired.
+fn third_later(
+    mut scan: impl Iterator<Item = trommel::Result<trommel::KeyValue>>,
+    clock: &ManualClock,
+) -> Option<(String, Option<String>)> {
+    (0..2).for_each(|_| drop(scan.next().expect("is there").expect("reads")));
+    clock.advance(Duration::from_secs(2));
+    let (key, value) = scan.next()?.expect("reads");
+    Some((String::from_utf8(key.to_vec()).expect("text"), text(Some(value))))
+}
+
+// A scan that finds entries ahead left out such a key.
+#[test]
+fn operands_whose_value_expires_while_a_scan_is_ahead_of_them_are_given() {
+    for (flushes, backward) in [(false, false), (false, true), (true, false), (true, true)] {
+        let clock = Arc::new(ManualClock::default());
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let environment = environment.clock(Arc::clone(&clock) as _);
+        let db = Db::open_with("db", comma().value_threshold(256), environment).expect("opens");
+        for key in ["k1", "k2", "k5", "k6"] {
+            db.put(key, [7; 300]).expect("puts");
+        }
+        db.put_ttl("k3", "v", Duration::from_secs(2)).expect("puts");
+        merge(&db, "k3", &["a"]);
+        db.put_ttl("k4", "v", Duration::from_secs(2)).expect("puts");
+        if flushes {
+            db.flush().expect("flushes");
+        }
+        let third = match backward {
+            false => third_later(db.iter(), &clock),
+            true => third_later(db.iter().rev(), &clock),
+        };
+        let expected = ("k3".to_string(), Some("a".to_string()));
+        assert_eq!(third, Some(expected), "flushed: {flushes}, backward: {backward}");
+        assert_eq!(get(&db, "k3").as_deref(), Some("a"));
+    }
+}
+
 #[test]
 fn writes_in_one_step_see_the_value() {
     let db = open(&Memory::new(), options().merge_operator(Add::LITTLE_ENDIAN)).expect("opens");

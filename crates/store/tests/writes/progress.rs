@@ -136,6 +136,31 @@ fn merging_all_tells_its_entries_and_can_be_stopped() {
     }
 }
 
+// Its documentation said that the runs were as before.
+#[test]
+fn a_stop_between_partitions_leaves_the_rest_of_them_to_background_work() {
+    let options = Options::new().background(Background::Stepped).compression(false);
+    let options = options.partition_bytes(16 << 10).size_ratio(60);
+    let db = Db::open_with(DIR, options, environment(&Memory::new())).expect("opens");
+    let put = |i: usize| db.put(format!("key{i:05}"), [7; 20]).expect("puts");
+    (0..4000).for_each(put);
+    db.compact().expect("merges");
+    for run in 0..3 {
+        (run..4000).step_by(3).for_each(put);
+        db.flush().expect("flushes");
+    }
+    let is_half_done = || db.stats().expect("open").under_way.is_some();
+    let stopped = db.compact_with_progress(&mut |_| match is_half_done() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    assert!(is_half_done() && runs(&db) == 4, "{} runs", runs(&db));
+    db.settle().expect("the rest is merged");
+    assert!(!is_half_done() && runs(&db) == 1, "{} runs", runs(&db));
+    assert_eq!(db.iter().count(), 4000);
+}
+
 #[test]
 fn merging_nothing_is_done_at_once() {
     let db = Db::open_with(DIR, Options::default(), environment(&Memory::new())).expect("opens");

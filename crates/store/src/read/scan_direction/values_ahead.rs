@@ -7,13 +7,15 @@
 //! The first value apart is read when it is returned. From the second one on, entries are found
 //! ahead: two, then four, at most [`FOUND_MAX`]. Invariant: read-ahead does not change what the
 //! scan returns: only entries within its present bounds, and none that has expired meanwhile.
+//! Operands do not expire: they are merged again if the value below them has.
 
-use super::{Direction, FoundValue, Lazy, Side, ValuesAhead};
+use super::{Direction, FoundValue, Lazy, Side, ValueKind, ValuesAhead};
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::value_file::AHEAD_BYTES_MAX;
+use crate::read::lookup::PointQuery;
 use crate::tree::open_tree::OpenTree;
 
 /// Entries that are found ahead, at most.
@@ -47,14 +49,14 @@ impl Side {
     }
 
     /// Reads the value of the first reference that is found. Later references are returned as they
-    /// are, and `is_apart` is set.
+    /// are, and `value_kind` is set.
     #[cold]
     pub(super) fn found_apart(&mut self, stored: Value, tree: &OpenTree) -> Result<Value> {
         if self.keys_only {
             return Ok(stored);
         }
         if self.ahead.is_some() {
-            self.is_apart = true;
+            self.value_kind = ValueKind::Apart;
             return Ok(stored);
         }
         self.ahead = Some(Box::default());
@@ -65,11 +67,18 @@ impl Side {
         if !self.find(bounds, tree)? {
             return Ok(None);
         }
-        let (is_apart, value) = (std::mem::take(&mut self.is_apart), self.take_value());
-        Ok(Some(if is_apart { FoundValue::Apart(value, None) } else { FoundValue::Here(value) }))
+        let (kind, value) = (std::mem::take(&mut self.value_kind), self.take_value());
+        Ok(Some(match kind {
+            ValueKind::Plain => FoundValue::Here(value),
+            ValueKind::Apart => FoundValue::Apart(value, None),
+            ValueKind::Made => FoundValue::Made(value),
+        }))
     }
 
     fn step_among_values(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
+        let has_expired = |value: &Value| {
+            value.expiry().is_some_and(|expiry| expiry.has_come(tree.env.clock.since_epoch()))
+        };
         loop {
             let found = match self.ahead.as_mut().and_then(|ahead| ahead.found.pop_front()) {
                 Some((key, found)) => {
@@ -90,15 +99,28 @@ impl Side {
             let value = match found {
                 None => return Ok(None),
                 Some(FoundValue::Here(value)) => value,
+                Some(FoundValue::Made(value)) if has_expired(&value) => {
+                    return self.merged_again(tree).map(Some);
+                }
+                Some(FoundValue::Made(value)) => return Ok(Some(value)),
                 Some(FoundValue::Apart(stored, coming)) => {
                     self.find_ahead(&stored, bounds, tree);
                     tree.value_apart(&stored, coming, &mut self.of_operands)?
                 }
             };
-            if value.expiry().is_none_or(|expiry| !expiry.has_come(tree.env.clock.since_epoch())) {
+            if !has_expired(&value) {
                 return Ok(Some(value));
             }
         }
+    }
+
+    /// Merges the operands of the key that is being returned, since the value below them has
+    /// expired.
+    #[cold]
+    fn merged_again(&mut self, tree: &OpenTree) -> Result<Value> {
+        let key = self.key().to_vec();
+        let query = PointQuery { version: &self.version, key: &key, at: self.at };
+        tree.merged_value(query, &mut self.of_operands)
     }
 
     fn is_outside(&self, key: &[u8], bounds: &KeyBounds) -> bool {

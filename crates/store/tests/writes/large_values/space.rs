@@ -4,10 +4,13 @@
 //! ```
 //! Invariant: what a snapshot, a scan or a reader needs stays.
 
-use trommel::SyncPolicy;
-use trommel::storage::Memory;
+use std::path::Path;
 
-use super::{Stream, bytes_of, mixed, open, open_with, options, value, value_files};
+use trommel::storage::{Memory, Storage};
+use trommel::testing::Fault;
+use trommel::{Db, Error, SyncPolicy};
+
+use super::{DIR, Stream, bytes_of, mixed, open, open_with, options, value, value_files};
 
 #[test]
 fn what_nobody_refers_to_is_freed() {
@@ -184,4 +187,82 @@ fn files_that_take_no_more_values_are_closed() {
     db.checkpoint("copy").expect("copies");
     let found = db.iter().filter(|entry| entry.is_ok()).count();
     assert_eq!(found, 40);
+}
+
+// Its values waited for a sync that never came, and nobody looked for them.
+#[test]
+fn a_refused_bulk_load_leaves_no_value_files() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    for _ in 0..3 {
+        let refused = db.ingest(["b", "c", "a"].map(|key| (key, value(1, 40_000))));
+        assert!(matches!(refused, Err(Error::Unsorted { .. })), "{refused:?}");
+        assert_eq!(value_files(&disk), [""; 0]);
+    }
+    db.close().expect("closes");
+    assert_eq!(value_files(&disk), [""; 0]);
+}
+
+const MOVED: std::ops::Range<u64> = 0..60;
+
+/// A store with one run, whose every merge moves all values.
+fn store_that_moves(disk: &Memory) -> Db {
+    let options = options().block_bytes(256).block_cache_bytes(0).value_move_oldest(1.0);
+    let db = open_with(disk, options);
+    for number in MOVED {
+        db.put(format!("{number:0100}"), value(number, 5000)).expect("puts");
+    }
+    db.compact().expect("merges");
+    db
+}
+
+fn has_what_was_put(db: &Db) {
+    for number in MOVED {
+        let found = db.get(format!("{number:0100}")).expect("reads").expect("it is there");
+        assert!(*found == *value(number, 5000), "{number}");
+    }
+}
+
+// Each attempt moved them anew, and its files stayed until the store was opened again.
+#[test]
+fn a_merge_that_fails_again_and_again_leaves_none_of_the_values_that_it_moved() {
+    let disk = Memory::new();
+    let db = store_that_moves(&disk);
+    let before = bytes_of(&disk, ".value");
+    let names = disk.list(Path::new(DIR)).expect("lists");
+    let table = names.iter().rfind(|name| name.ends_with(".table")).expect("there is one");
+    let table = Path::new(DIR).join(table);
+    let middle = disk.file(&table).expect("is there").len() as u64 / 2;
+    disk.flip_bit(&table, middle, 3);
+    for _ in 0..10 {
+        let failed = db.compact();
+        assert!(matches!(failed, Err(Error::Corrupt { .. })), "{failed:?}");
+        assert_eq!(bytes_of(&disk, ".value"), before);
+    }
+    disk.flip_bit(&table, middle, 3);
+    db.compact().expect("merges");
+    has_what_was_put(&db);
+}
+
+#[test]
+fn a_merge_that_fills_the_disk_leaves_none_of_the_values_that_it_moved() {
+    for after in (0..).step_by(5) {
+        let disk = Memory::new();
+        let db = store_that_moves(&disk);
+        let before = bytes_of(&disk, ".value");
+        disk.fail_from(after, Fault::NoSpace);
+        let merged = (0..3).all(|_| db.compact().is_ok());
+        disk.mend();
+        if merged {
+            assert!(after > 20, "{after}");
+            break;
+        }
+        // Those of an edit that the manifest may have stay until the next edit.
+        let left = bytes_of(&disk, ".value");
+        assert!(left <= 2 * before, "after {after}: {left} bytes, and {before} before");
+        db.put("other", "short").expect("there is room again");
+        db.compact().expect("merges");
+        assert!(bytes_of(&disk, ".value") <= before, "after {after}");
+        has_what_was_put(&db);
+    }
 }

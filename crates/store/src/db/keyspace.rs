@@ -320,8 +320,8 @@ impl Keyspace {
     ///
     /// # Errors
     /// `Cancelled`: the listener stopped the call. The merge is cancelled, and the runs are
-    /// unchanged. But a merge that proceeds by partitions has begun once one of them is done: the
-    /// rest is then merged in the background.
+    /// unchanged. But once a merge by partitions has finished one of them, the rest is merged in
+    /// the background.
     pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.engine.check_open()?;

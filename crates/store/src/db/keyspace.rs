@@ -355,8 +355,8 @@ impl Keyspace {
 }
 
 impl Batch {
-    /// Directs the following writes into this key space. Writes before the first call go into the
-    /// default key space; `to(&db)` returns to it.
+    /// Directs the following writes and conditions into this key space. Those before the first call
+    /// go into the default key space; `to(&db)` returns to it.
     pub fn to(&mut self, keyspace: &Keyspace) -> &mut Self {
         self.go_on_in(keyspace.engine.keyspace);
         self

@@ -83,6 +83,49 @@ fn what_is_written_after_a_failed_drop_or_rename_is_there_after_a_power_cut() {
     }
 }
 
+// The edit that had failed was on disk, and nothing took it back before the next opening.
+#[test]
+fn a_drop_a_new_name_or_a_bulk_load_that_failed_takes_no_effect_by_closing() {
+    let mut failures = 0;
+    for number in 0..96 {
+        let (kind, after) = (number % 3, number / 6);
+        let disk = Memory::new();
+        let db = open(&disk);
+        let events = keyspace(&db, "events");
+        events.put("before", "1").expect("puts");
+        db.sync().expect("syncs");
+        match number % 6 < 3 {
+            true => disk.fail_at(after, Fault::Io),
+            false => disk.fail_from(after, Fault::Io),
+        }
+        let done = match kind {
+            0 => db.drop_keyspace("events"),
+            1 => db.rename_keyspace("events", "history"),
+            _ => events.ingest([("loaded", "1")]).map(drop),
+        };
+        failures += u32::from(done.is_err());
+        disk.mend();
+        drop(events);
+        db.close().expect("the disk is well again");
+        let db = open(&disk);
+        let what = format!("{kind}, {number}, {done:?}");
+        let names = db.keyspaces().expect("open");
+        let expected: &[&str] = match (kind, done.is_ok()) {
+            (0, true) => &["default"],
+            (1, true) => &["default", "history"],
+            _ => &["default", "events"],
+        };
+        assert_eq!(names, expected, "{what}");
+        if let Some(name) = names.get(1) {
+            let events = keyspace(&db, name);
+            assert_eq!(value(&events, "before").as_deref(), Some("1"), "{what}");
+            let is_loaded = value(&events, "loaded").is_some();
+            assert_eq!(is_loaded, kind == 2 && done.is_ok(), "{what}");
+        }
+    }
+    assert!(failures >= 30, "{failures}");
+}
+
 // What a killed process had not made durable was taken for durable by the next one.
 #[test]
 fn a_key_space_that_a_killed_process_has_made_keeps_what_is_synced_later() {

@@ -535,6 +535,28 @@ fn options_of_each_key_space_are_kept() {
     assert_eq!(bits(&open(&disk)).0, 9);
 }
 
+// They were ignored, and nobody was told.
+#[test]
+fn options_that_are_set_for_the_default_key_space_hold_from_the_next_opening_on() {
+    let disk = Memory::new();
+    let ratio = |keyspace: &Keyspace| keyspace.stats().expect("open").size_ratio;
+    let set = |db: &Db, options| db.keyspace("default", options);
+    let db = open(&disk);
+    let before = ratio(&db);
+    assert_ne!(before, 7);
+    let same = set(&db, KeyspaceOptions::new().size_ratio(7)).expect("they are kept");
+    assert_eq!((same.name().as_str(), ratio(&same)), ("default", before), "it is in use");
+    let refused = set(&db, KeyspaceOptions::new().size_ratio(0)).expect_err("is no ratio");
+    assert!(matches!(refused, Error::Option { .. }), "{refused}");
+    drop(same);
+    db.close().expect("closes");
+    let db = open(&disk);
+    assert_eq!(ratio(&db), 7);
+    set(&db, KeyspaceOptions::new()).expect("nothing is set");
+    db.close().expect("closes");
+    assert_eq!(ratio(&open(&disk)), 7);
+}
+
 // What was set for a key space that had something was neither kept nor obeyed.
 #[test]
 fn options_that_are_set_anew_hold_at_once_where_nobody_uses_the_key_space() {

@@ -267,7 +267,8 @@ impl Db {
     /// the options that are set here; others stay as they were kept before. Changed options take
     /// effect at once: the key space is flushed and its tree is reopened. If the key space is in
     /// use, they take effect at its next opening instead. It is in use while it has a handle,
-    /// snapshot or scan, or while a call on the store works on it.
+    /// snapshot or scan, or while a call on the store works on it. The default key space is in use
+    /// as long as the store is open.
     ///
     /// # Errors
     /// `Option`: the name or an option is invalid. `Io`: either nothing has changed, or the options
@@ -287,7 +288,7 @@ impl Db {
     fn named(&self, name: &str, options: &KeyspaceOptions, makes: bool) -> Result<Keyspace> {
         let _call = self.engine.life().enter()?;
         if name == DEFAULT_NAME {
-            self.owner.keyspaces.give_default_operator(&self.engine, options)?;
+            self.owner.keyspaces.set_default(&self.engine, options)?;
             return Ok(self.main.clone());
         }
         let engine = self.owner.keyspaces.named(&self.engine, name, options, makes)?;

@@ -2,14 +2,22 @@
 //! locks that are never let go of.
 #![cfg(unix)]
 
+mod door;
+
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use trommel::research::Research as _;
 
+use door::{Gate, Opens};
 use trommel::options::{DirectIo, Overlap, ResourceOptions};
-use trommel::{Answer, Background, Batch, Db, Environment, Error, GuardKind, Options, Resources};
+use trommel::storage::Memory;
+use trommel::{
+    Answer, Background, Batch, Db, Environment, Error, GuardKind, KeyspaceOptions, Options,
+    Resources,
+};
 
 /// A child that hangs is ended by the kernel after so many seconds.
 const CHILD_SECONDS: u32 = 60;
@@ -129,6 +137,7 @@ fn refuses_everything(db: &Db, copy: &Path) -> bool {
         is_forked(db.unfollow_tree()),
         is_forked(db.pinned_tree().holders(b"a")),
         is_forked(db.close()),
+        db.name().is_empty(),
     ];
     assert!(is_refused.iter().all(|refused| *refused), "{is_refused:?}");
     true
@@ -347,4 +356,23 @@ fn resources_of_the_parent_are_refused_in_a_child() {
     ended.expect("the child");
     db.flush().expect("the parent goes on");
     db.close().expect("closes");
+}
+
+/// Names are in the manifest, which a thread of the parent may have locked for ever.
+#[test]
+fn a_child_does_not_wait_for_the_name_of_a_key_space() {
+    let gate = Arc::new(Gate::default());
+    let environment = Environment::new().storage(Arc::new(gate.disk(&Memory::new())));
+    let db = Db::open_with("db", options(), environment).expect("opens");
+    let made = |name| db.keyspace(name, KeyspaceOptions::new()).expect("makes it");
+    let events = made("events");
+    let ended = std::thread::scope(|scope| {
+        let _opens = Opens(&gate);
+        gate.close("sync", "MANIFEST");
+        scope.spawn(|| made("other"));
+        gate.wait();
+        in_child(|| events.name().is_empty() && format!("{events:?}").starts_with("Keyspace"))
+    });
+    ended.expect("the child");
+    assert_eq!(events.name(), "events");
 }

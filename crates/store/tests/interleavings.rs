@@ -388,6 +388,27 @@ fn locked_keys(guard: GuardKind) {
     stage.db.close().expect("closes");
 }
 
+/// Threads that put the same keys if they are absent, while memtables are sealed and flushed.
+fn absent_keys(guard: GuardKind) {
+    const KEYS: usize = 12;
+    let stage = Stage::new(guard);
+    let counts: Arc<[AtomicU32; KEYS]> = Arc::default();
+    let put = |thread: u8| {
+        let counts = Arc::clone(&counts);
+        spawn(&stage, move |stage| {
+            for (key, count) in counts.iter().enumerate() {
+                let found = stage.db.put_if_absent([key as u8], [thread; 150]).expect("writes");
+                count.fetch_add(u32::from(found.is_none()), Ordering::SeqCst);
+            }
+        })
+    };
+    [1, 2, 3].map(put).into_iter().for_each(|thread| thread.join().expect("no panic"));
+    let counts: Vec<u32> = counts.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+    assert_eq!(counts, [1; KEYS], "each key was absent for one thread");
+    let stage = Arc::into_inner(stage).expect("its threads have ended");
+    stage.db.close().expect("closes");
+}
+
 fn run(scheduler: impl Scheduler + 'static, scene: fn(GuardKind), guard: GuardKind) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
@@ -434,12 +455,22 @@ fn no_schedule_of_a_crash_and_a_checkpoint_is_wrong() {
     explore(a_crash_and_a_checkpoint, 3);
 }
 
-#[test]
-fn no_schedule_of_locked_keys_is_wrong() {
+/// Under one guard alone: what is looked at does not depend on it.
+fn explore_locks_and_conditions(scene: fn(GuardKind), seed: u64) {
     let count = std::env::var("TROMMEL_SCHEDULES").ok().and_then(|count| count.parse().ok());
     let (count, guard) = (count.unwrap_or(300), GuardKind::Grf);
-    run(RandomScheduler::new_from_seed(6, count), locked_keys, guard);
-    run(PctScheduler::new_from_seed(6, PCT_DEPTH, count), locked_keys, guard);
+    run(RandomScheduler::new_from_seed(seed, count), scene, guard);
+    run(PctScheduler::new_from_seed(seed, PCT_DEPTH, count), scene, guard);
+}
+
+#[test]
+fn no_schedule_of_locked_keys_is_wrong() {
+    explore_locks_and_conditions(locked_keys, 6);
+}
+
+#[test]
+fn no_schedule_of_absent_keys_is_wrong() {
+    explore_locks_and_conditions(absent_keys, 7);
 }
 
 #[test]

@@ -52,8 +52,13 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// Returns the name of the key space.
+    /// Returns the name of the key space. It is empty if the key space was dropped, and in a forked
+    /// child of the process that opened the store.
     pub fn name(&self) -> String {
+        // In a forked child, the manifest may be locked forever.
+        if self.engine.life().is_forked() {
+            return String::new();
+        }
         let manifest = self.engine.manifest();
         let keyspace = manifest.layout().keyspaces.get(&self.engine.keyspace);
         keyspace.map_or_else(String::new, |keyspace| keyspace.record.name.clone())
@@ -351,8 +356,8 @@ impl Keyspace {
 }
 
 impl Batch {
-    /// Directs the following writes into this key space. Writes before the first call go into the
-    /// default key space; `to(&db)` returns to it.
+    /// Directs the following writes and conditions into this key space. Those before the first call
+    /// go into the default key space; `to(&db)` returns to it.
     pub fn to(&mut self, keyspace: &Keyspace) -> &mut Self {
         self.go_on_in(keyspace.engine.keyspace);
         self

@@ -13,6 +13,7 @@ use crate::entries::entry::Sequence;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::read::get;
+use crate::storage::pauses::PausePoint;
 use crate::sync::{Ordering, yield_now};
 use crate::tree::snapshots::Registered;
 use crate::write::conflicts::{Condition, Write};
@@ -38,10 +39,11 @@ pub enum Swap {
     Found(Option<Value>),
 }
 
-/// The value of a key at a sequence number.
+/// The value of a key.
 struct Seen {
     value: Option<Value>,
-    at: Sequence,
+    /// All writes up to this number were seen.
+    since: Sequence,
     /// Keeps merges from dropping newer entries of the key meanwhile.
     _registered: Option<Registered>,
 }
@@ -220,18 +222,22 @@ impl Keyspace {
     fn see(&self, key: &[u8], registers: bool) -> Result<Seen> {
         let tree = &self.engine.tree;
         let registered = registers.then(|| tree.snapshots.register());
-        let version = tree.current.pin();
         let visible = || tree.snapshots.visible();
-        let at = registered.as_ref().map_or_else(visible, Registered::sequence);
+        // Taken before the pin: the version has all writes up to it, but not all later ones.
+        let since = registered.as_ref().map_or_else(visible, Registered::sequence);
+        let version = tree.current.pin();
+        tree.env.pauses.at(PausePoint::GetPinned);
+        // A number that is not registered is taken after the pin, as by any get.
+        let at = if registers { since } else { visible() };
         let value = get::get_at(tree, &version, key, at)?;
-        Ok(Seen { value, at, _registered: registered })
+        Ok(Seen { value, since, _registered: registered })
     }
 
     /// Writes or deletes a key. Returns false if the key was written after it was seen.
     fn write_over(&self, key: &[u8], seen: &Seen, new: Option<&[u8]>) -> Result<bool> {
         let expiry = seen.value.as_ref().and_then(|value| value.expiry());
         let (keyspace, of_key) = (self.engine.keyspace, key.to_vec());
-        let condition = Condition { keyspace, key: of_key, at: seen.at, expiry };
+        let condition = Condition { keyspace, key: of_key, at: seen.since, expiry };
         let written = self.write_if(Some(condition), |batch| match new {
             Some(value) => batch.put(key, value),
             None => batch.delete(key),

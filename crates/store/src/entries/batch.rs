@@ -131,8 +131,9 @@ impl Batch {
     }
 
     /// Makes the batch conditional: it is written only if the key then has this value, or no value
-    /// for `None`. Otherwise the write returns [`Error::Conflict`] and changes nothing. The key
-    /// belongs to the key space of the batch's next write. The batch's own writes do not count.
+    /// for `None`. Otherwise the write returns [`Error::Conflict`] and changes nothing. The key is
+    /// looked up in the key space of the last call of [`to`](Batch::to), as a write made here would
+    /// be; without one, in the default key space. The batch's own writes do not count.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {

@@ -101,8 +101,13 @@ impl Dropped {
     }
 
     #[inline]
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Acquire)
+    }
+
+    #[inline]
     fn check(&self) -> Result<()> {
-        if self.is_set.load(Ordering::Acquire) { Err(self.error()) } else { Ok(()) }
+        if self.is_set() { Err(self.error()) } else { Ok(()) }
     }
 
     #[cold]

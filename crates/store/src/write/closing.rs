@@ -1,7 +1,8 @@
 //! Closes a store.
 //! ```text
-//! callers refused -> log saved -> threads and calls ended -> what has no log flushed -> log synced
-//!                 -> image -> sweep -> tables released -> closed -> unlocked
+//! callers refused -> log saved -> threads and calls ended -> what has no log flushed
+//!                 -> failed edits undone -> log synced -> image -> sweep
+//!                 -> tables released -> closed -> unlocked
 //! ```
 //! Invariant: the folder's lock is released last, when no part of the store can touch a file any
 //! more, even if a step panics.
@@ -32,7 +33,11 @@ pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     let engines = ending.engines();
     let saved = saved.and(flush_unlogged(&engines));
     engines.iter().for_each(|engine| engine.abandon_work());
-    let saved = saved.and_then(|()| main.commit.writer().close(main));
+    let mut writer = main.commit.writer();
+    // Even if something else was not saved: the next opening would find what has failed.
+    let is_certain = main.commit.trees.make_certain(main);
+    let saved = saved.and_then(|()| writer.close(main)).and(is_certain);
+    drop(writer);
     for engine in &engines {
         // If the session has not changed the tree, nothing is written.
         if engine.installer().has_changed && is_worth_an_image(engine) {

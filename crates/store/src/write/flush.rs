@@ -23,7 +23,7 @@ use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::guard::parts::Parts;
 use crate::guard::{Change, Guard, locator};
-use crate::plan::layout::{Edit, FlushRecord, TableRecord};
+use crate::plan::layout::{Edit, FlushRecord, Layout, TableRecord};
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::{OpenTree, Origin};
@@ -36,8 +36,6 @@ use crate::write::merge_plan::run_of;
 pub(crate) struct FlushTask {
     sealed: Arc<Sealed>,
     written: Option<Box<Written>>,
-    /// Installing was attempted, so the manifest may name the table.
-    may_be_named: bool,
     /// When the flush began, by the store's clock.
     begun: Duration,
 }
@@ -111,7 +109,7 @@ pub(crate) enum Flushed {
 
 impl FlushTask {
     pub(crate) fn new(sealed: Arc<Sealed>, begun: Duration) -> Self {
-        FlushTask { sealed, written: None, may_be_named: false, begun }
+        FlushTask { sealed, written: None, begun }
     }
 
     /// Runs one step: writes the table, or installs it.
@@ -123,7 +121,6 @@ impl FlushTask {
         };
         // The table stays valid after an error, and the manifest may name it. So it is not written
         // again.
-        self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
         if self.sealed.first_log.is_none() {
             // As for bulk loads: damage to the edit then cannot look like a torn tail.
@@ -137,11 +134,20 @@ impl FlushTask {
         self.sealed.memtable.size_bytes()
     }
 
-    /// Removes the tables that it has written. The store is being closed, and the log has the
-    /// entries.
+    /// Gives up the tables that it has written. The store is being closed, and the log has the
+    /// entries; or the key space was dropped.
     pub(crate) fn abandon(self, tree: &OpenTree) {
-        if let Some(written) = self.written.filter(|_| !self.may_be_named) {
-            written.output.abandon(&tree.table_files);
+        let Some(written) = self.written else { return };
+        let opened = &written.output.opened;
+        let names = |layout: &Arc<Layout>| {
+            let mut tables = layout.runs.iter().flat_map(|run| &run.tables);
+            tables.any(|table| opened.contains_key(&table.file))
+        };
+        let mut installer = tree.installer();
+        // After a panic amid the installation, the manifest may name them.
+        let is_named = tree.manifest().layout().tree(tree.keyspace).is_some_and(names);
+        if !is_named {
+            installer.give_up(tree, &written.output);
         }
     }
 }

@@ -143,18 +143,28 @@ impl Keyspaces {
         if given.sets_nothing() {
             return Ok(());
         }
-        let (options, mut new) = self.options_of(main, record, given)?;
-        new.retain(|(name, _)| !KeyspaceOptions::is_set_while_open(name));
-        if !new.is_empty() {
-            let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
-            append(main, engine.keyspace, edit)?;
-        }
+        let options = self.keep_given(main, (engine.keyspace, record), given)?;
         let is_so = KeyspaceOptions::are_met_by(&engine.table_files.options, &options.options)?;
         if is_so || engine.is_used() {
             return Ok(());
         }
         *engine = self.reopen(main, engine, &options)?;
         Ok(())
+    }
+
+    /// Keeps the options of an open key space that were set now. Returns those of its next opening.
+    fn keep_given(
+        &self,
+        main: &Engine,
+        (id, record): (KeyspaceId, &KeyspaceRecord),
+        given: &KeyspaceOptions,
+    ) -> Result<Arc<TreeOptions>> {
+        let (options, mut new) = self.options_of(main, record, given)?;
+        new.retain(|(name, _)| !KeyspaceOptions::is_set_while_open(name));
+        if !new.is_empty() {
+            append(main, id, KeyspaceEdit { options: new, ..KeyspaceEdit::default() })?;
+        }
+        Ok(options)
     }
 
     /// Reopens a tree. Requires: nobody uses it.
@@ -195,13 +205,16 @@ impl Keyspaces {
         Ok(new)
     }
 
-    /// Sets the merge operator of the default key space, if the options have one.
-    pub(crate) fn give_default_operator(
-        &self,
-        main: &Engine,
-        given: &KeyspaceOptions,
-    ) -> Result<()> {
+    /// Keeps the options of the default key space that were set now, and sets its merge operator.
+    /// The store itself uses that key space, so the others take effect at the next opening.
+    pub(crate) fn set_default(&self, main: &Engine, given: &KeyspaceOptions) -> Result<()> {
         let _open = lock(&self.open);
+        if given.sets_nothing() {
+            return Ok(());
+        }
+        let id = KeyspaceId::DEFAULT;
+        let record = Arc::clone(&main.manifest().layout().keyspaces[&id].record);
+        self.keep_given(main, (id, &record), given)?;
         give_operator(main, main, given)
     }
 

@@ -36,11 +36,17 @@ struct FlushStep<'c> {
 impl Drop for FlushStep<'_> {
     fn drop(&mut self) {
         let mut work = lock(&self.engine.work);
-        (work.flush.busy, work.flush.task) = (None, self.task.take());
+        work.flush.busy = None;
+        // Who drops a key space in stepped mode does not wait for this step.
+        let abandoned = self.task.take_if(|_| self.engine.dropped.is_set());
+        work.flush.task = self.task.take();
         if let Some(failure) = self.failure.take() {
             work.flush.failure = failure;
         }
         drop(work);
+        if let Some(task) = abandoned {
+            task.abandon(self.engine);
+        }
         self.engine.work_has_changed();
     }
 }

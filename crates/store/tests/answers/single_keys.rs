@@ -228,3 +228,20 @@ fn what_a_batch_expects_is_looked_at_even_if_it_writes_nothing() {
     db.write(batch).expect("there was none");
     assert_eq!(db.get("n").expect("reads").as_deref(), Some(&b"2"[..]));
 }
+
+#[test]
+fn what_a_batch_expects_is_of_the_key_space_that_it_is_directed_into_then() {
+    let db = open(options());
+    let names = db.keyspace("names", KeyspaceOptions::default()).expect("makes it");
+    names.put("ann", "7").expect("puts");
+    // Of the default key space, although the next write goes elsewhere.
+    let mut batch = Batch::new();
+    batch.only_if("ann", None).to(&names).put("bob", "8");
+    db.write(&mut batch).expect("it has no such key");
+    batch.to(&names).only_if("ann", None).to(&db).put("ann", "9");
+    match db.write(&mut batch) {
+        Err(Error::Conflict { keyspace: 1, key }) => assert_eq!(key, b"ann"),
+        other => panic!("{other:?}"),
+    }
+    assert!(db.get("ann").expect("reads").is_none(), "nothing was written");
+}

@@ -183,6 +183,21 @@ fn rule_2_a_batch_of_gets_pins_before_it_takes_its_number() {
     }
 }
 
+#[test] // The value of another writer was replaced, and both had been told that there was none.
+fn what_is_put_while_a_key_is_looked_for_is_not_replaced_by_put_if_absent() {
+    for (kind, stage) in Stage::of_all_kinds() {
+        // In the gap the pinned version's memtable is sealed, so the value goes into another one.
+        stage.at(PausePoint::GetPinned, |db| {
+            put_and_flush(db, "other", "1");
+            db.put("k", "first").expect("puts");
+        });
+        let found = stage.db.put_if_absent("k", "second").expect("writes");
+        stage.assert_ran(1);
+        assert_eq!(found.as_deref(), Some(&b"first"[..]), "{kind}");
+        assert_eq!(stage.value("k"), value("first"), "{kind}");
+    }
+}
+
 #[test]
 fn rule_2_a_scan_registers_before_it_pins() {
     for (kind, stage) in Stage::of_all_kinds() {

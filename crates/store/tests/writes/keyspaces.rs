@@ -6,15 +6,18 @@
 //! dropped     gone for all handles at once, and its files with it
 //! ```
 
+use std::io;
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use trommel::storage::{Memory, Storage};
-use trommel::testing::Fault;
+use trommel::testing::{Fault, PausePoint, Pauses};
 use trommel::{
     Background, Batch, Db, Environment, Error, Keyspace, KeyspaceOptions, Options, SyncPolicy,
 };
+
+use crate::door::Door;
 
 fn options() -> Options {
     Options::new().background(Background::Stepped).sync(SyncPolicy::Never)
@@ -81,6 +84,49 @@ fn what_is_written_after_a_failed_drop_or_rename_is_there_after_a_power_cut() {
             }
         }
     }
+}
+
+// The edit that had failed was on disk, and nothing took it back before the next opening.
+#[test]
+fn a_drop_a_new_name_or_a_bulk_load_that_failed_takes_no_effect_by_closing() {
+    let mut failures = 0;
+    for number in 0..96 {
+        let (kind, after) = (number % 3, number / 6);
+        let disk = Memory::new();
+        let db = open(&disk);
+        let events = keyspace(&db, "events");
+        events.put("before", "1").expect("puts");
+        db.sync().expect("syncs");
+        match number % 6 < 3 {
+            true => disk.fail_at(after, Fault::Io),
+            false => disk.fail_from(after, Fault::Io),
+        }
+        let done = match kind {
+            0 => db.drop_keyspace("events"),
+            1 => db.rename_keyspace("events", "history"),
+            _ => events.ingest([("loaded", "1")]).map(drop),
+        };
+        failures += u32::from(done.is_err());
+        disk.mend();
+        drop(events);
+        db.close().expect("the disk is well again");
+        let db = open(&disk);
+        let what = format!("{kind}, {number}, {done:?}");
+        let names = db.keyspaces().expect("open");
+        let expected: &[&str] = match (kind, done.is_ok()) {
+            (0, true) => &["default"],
+            (1, true) => &["default", "history"],
+            _ => &["default", "events"],
+        };
+        assert_eq!(names, expected, "{what}");
+        if let Some(name) = names.get(1) {
+            let events = keyspace(&db, name);
+            assert_eq!(value(&events, "before").as_deref(), Some("1"), "{what}");
+            let is_loaded = value(&events, "loaded").is_some();
+            assert_eq!(is_loaded, kind == 2 && done.is_ok(), "{what}");
+        }
+    }
+    assert!(failures >= 30, "{failures}");
 }
 
 // What a killed process had not made durable was taken for durable by the next one.
@@ -395,6 +441,91 @@ fn after_a_failed_log_all_key_spaces_have_what_was_acknowledged() {
     }
 }
 
+// Logs that were too long had memtables sealed without end, and no write was refused.
+#[test]
+fn writes_are_refused_while_flushes_fail_however_short_logs_are_to_be() {
+    let disk = Door::refusing(&Memory::new(), |operation, path| {
+        let is_table = path.extension().is_some_and(|end| end == "table");
+        let is_refused = operation == "create" && is_table;
+        if is_refused { Err(io::Error::other("no table is taken")) } else { Ok(()) }
+    });
+    let environment = Environment::new().storage(Arc::new(disk));
+    let options = options().background(Background::Threads(1));
+    let options = options.max_log_bytes(64 << 10).write_buffer_bytes(1 << 20);
+    let db = Db::open_with("db", options, environment).expect("opens");
+    let put = |number: u32| db.put(number.to_be_bytes(), [7; 1000]);
+    match (0..4000).find_map(|number| put(number).err()) {
+        Some(Error::Stopped { .. }) => {}
+        other => panic!("{other:?}, with {} memtables", db.stats().expect("open").memtables),
+    }
+    let memtables = db.stats().expect("open").memtables;
+    assert!(memtables <= 5, "{memtables} memtables");
+}
+
+/// A store of which somebody drops `events` when its next flush is about to install its table. The
+/// thread that drops it is sent.
+fn open_dropping_amid_a_flush(
+    disk: &Memory,
+    background: Background,
+) -> (Db, mpsc::Receiver<std::thread::JoinHandle<trommel::Result<()>>>) {
+    let (sender, dropping) = mpsc::channel();
+    let armed: Arc<Mutex<Option<Db>>> = Arc::default();
+    let at_gap = Arc::clone(&armed);
+    let pauses = Pauses::new(move |point| {
+        let mut armed = at_gap.lock().expect("no panic");
+        let Some(db) = armed.take_if(|_| point == PausePoint::FlushPrepared) else { return };
+        let dropper = db.clone();
+        let thread = std::thread::spawn(move || dropper.drop_keyspace("events"));
+        sender.send(thread).expect("somebody listens");
+        while db.keyspaces().expect("open").len() > 1 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let environment = Environment::new().storage(Arc::new(disk.clone())).pauses(pauses);
+    let options = options().background(background);
+    let db = Db::open_with("db", options, environment).expect("opens");
+    *armed.lock().expect("no panic") = Some(db.clone());
+    (db, dropping)
+}
+
+#[test] // Its table stayed until the next opening.
+#[cfg_attr(not(debug_assertions), ignore = "pauses are compiled out in release builds")]
+fn a_key_space_that_is_dropped_amid_a_flush_leaves_no_table() {
+    for background in [Background::Stepped, Background::Threads(1)] {
+        let disk = Memory::new();
+        let (db, dropping) = open_dropping_amid_a_flush(&disk, background);
+        let events = keyspace(&db, "events");
+        events.put("a", "1").expect("puts");
+        // The flush may end before the drop has, or behind it.
+        let _ = events.flush();
+        let dropping = dropping.recv().expect("it was flushed");
+        dropping.join().expect("no panic").expect("drops");
+        while db.step().expect("steps") {}
+        assert_eq!(files(&disk, ".table"), [""; 0], "{background:?}");
+    }
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "pauses are compiled out in release builds")]
+fn a_key_space_whose_flush_could_not_be_installed_leaves_no_table_when_it_is_dropped() {
+    let disk = Memory::new();
+    let hand = disk.clone();
+    let pauses = Pauses::new(move |point| {
+        if point == PausePoint::FlushPrepared {
+            hand.no_space(true);
+        }
+    });
+    let environment = Environment::new().storage(Arc::new(disk.clone())).pauses(pauses);
+    let db = Db::open_with("db", options(), environment).expect("opens");
+    let events = keyspace(&db, "events");
+    events.put("a", "1").expect("puts");
+    events.flush().expect_err("the manifest does not fit");
+    disk.no_space(false);
+    assert_eq!(files(&disk, ".table").len(), 1);
+    db.drop_keyspace("events").expect("drops");
+    assert_eq!(files(&disk, ".table"), [""; 0]);
+}
+
 #[test]
 fn what_is_dropped_is_gone_for_all_its_handles() {
     let disk = Memory::new();
@@ -490,6 +621,28 @@ fn options_of_each_key_space_are_kept() {
     assert_eq!(bits(&db).0, 9);
     db.close().expect("closes");
     assert_eq!(bits(&open(&disk)).0, 9);
+}
+
+// They were ignored, and nobody was told.
+#[test]
+fn options_that_are_set_for_the_default_key_space_hold_from_the_next_opening_on() {
+    let disk = Memory::new();
+    let ratio = |keyspace: &Keyspace| keyspace.stats().expect("open").size_ratio;
+    let set = |db: &Db, options| db.keyspace("default", options);
+    let db = open(&disk);
+    let before = ratio(&db);
+    assert_ne!(before, 7);
+    let same = set(&db, KeyspaceOptions::new().size_ratio(7)).expect("they are kept");
+    assert_eq!((same.name().as_str(), ratio(&same)), ("default", before), "it is in use");
+    let refused = set(&db, KeyspaceOptions::new().size_ratio(0)).expect_err("is no ratio");
+    assert!(matches!(refused, Error::Option { .. }), "{refused}");
+    drop(same);
+    db.close().expect("closes");
+    let db = open(&disk);
+    assert_eq!(ratio(&db), 7);
+    set(&db, KeyspaceOptions::new()).expect("nothing is set");
+    db.close().expect("closes");
+    assert_eq!(ratio(&open(&disk)), 7);
 }
 
 // What was set for a key space that had something was neither kept nor obeyed.

@@ -50,7 +50,7 @@ impl Writer {
             let in_memory: usize = active.iter().map(size).sum();
             if in_memory as u64 > most / 2 {
                 let largest = active.into_iter().max_by_key(size);
-                return largest.map_or(Ok(()), |largest| self.seal(&largest));
+                return largest.map_or(Ok(()), |largest| self.seal_early(&largest));
             }
             let of_oldest = self.trees.active_among(engine.logs.active_in(oldest));
             // Otherwise a flush is about to free a log, or everything is in one log.

@@ -2,7 +2,8 @@
 //! ```text
 //! batch   default: a b    key space 3: c    key space 5: d   -->  the engines that it writes into
 //! log     has failed                                         -->  every engine: its memtable
-//! edit    has failed: a drop, a new name, a bulk load        -->  undone before the next write
+//! edit    has failed: a drop, a new name, a bulk load        -->  undone before the next write,
+//!                                                                 or when the store is closed
 //! ```
 //! Invariant: a tree is registered from before its first write until its key space is dropped or
 //! the store is closed.
@@ -30,8 +31,8 @@ const RECENT: usize = 16;
 #[derive(Default)]
 pub(crate) struct Trees {
     known: Mutex<Known>,
-    /// The manifest may contain a failed edit: a drop, a new name, a bulk load. A crash could make
-    /// the edit take effect, and remove or hide what was written after it.
+    /// The manifest may contain a failed edit: a drop, a new name, a bulk load. The next opening
+    /// could make the edit take effect, and remove or hide what was written after it.
     is_in_doubt: AtomicBool,
 }
 
@@ -97,7 +98,7 @@ impl Trees {
     /// # Errors
     /// `Io`: the manifest may still contain one.
     #[inline]
-    pub(super) fn make_certain(&self, main: &Engine) -> Result<()> {
+    pub(crate) fn make_certain(&self, main: &Engine) -> Result<()> {
         if self.is_in_doubt.load(Ordering::Relaxed) { self.undo(main) } else { Ok(()) }
     }
 

@@ -507,7 +507,8 @@ impl Writer {
     }
 
     /// Seals the active memtable before it is full, since stores that share write memory have asked
-    /// for it. Does not wait for a flush, since the caller is a thread that flushes.
+    /// for it, or since the logs are long. Does not wait for a flush, since the caller may be a
+    /// thread that flushes: while too many memtables wait, the active one goes on.
     pub(crate) fn seal_early(&mut self, engine: &Engine) -> Result<()> {
         let now = engine.current.pin();
         if now.sealed.len() >= SEALED_MAX || now.active.memtable.is_empty() {

@@ -8,6 +8,7 @@ import gc
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trommel
@@ -449,6 +450,53 @@ def test_changes_are_told(tmp_path: Path) -> None:
         assert feed.sequence == batches[-1].sequence == store.snapshot().sequence
         with pytest.raises(trommel.GoneError):
             store.changes_since(10**6)
+
+
+# It was gone, and `sequence` was behind it.
+def test_a_change_that_was_interrupted_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trommel.open(tmp_path / "store", kept_log_bytes="1MiB") as store:
+        begin = store.snapshot().sequence
+        feed = store.changes_since(begin)
+        for key in (b"a", b"b"):
+            store.put(key, b"1")
+            store.sync()
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr("trommel._types.Change", interrupt)
+            for _ in range(2):
+                with pytest.raises(KeyboardInterrupt):
+                    next(feed)
+                assert feed.sequence == begin
+        assert [it.key for it in next(feed).changes] == [b"a"]
+        assert feed.sequence == begin + 1
+        assert [it.key for batch in feed for it in batch.changes] == [b"b"]
+        assert feed.sequence == store.snapshot().sequence
+
+
+def test_a_feed_that_goes_on_while_it_tells_gives_each_batch_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trommel.open(tmp_path / "store", kept_log_bytes="1MiB") as store:
+        feed = store.changes_since(store.snapshot().sequence)
+        for key in (b"a", b"b", b"c"):
+            store.put(key, b"1")
+            store.sync()
+        original, told = trommel.Change, list[trommel.ChangeBatch]()
+
+        def within(*parts: Any) -> trommel.Change:
+            if not told:
+                monkeypatch.undo()
+                told.append(next(feed))
+            return original(*parts)
+
+        monkeypatch.setattr("trommel._types.Change", within)
+        told.extend(feed)
+        assert [it.key for batch in told for it in batch.changes] == [b"a", b"b", b"c"]
 
 
 def test_a_store_is_followed(tmp_path: Path) -> None:

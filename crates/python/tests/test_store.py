@@ -543,3 +543,14 @@ def test_the_mapping_is_a_mapping(store: trommel.Store) -> None:
     assert store.count() == 0
     with pytest.raises(KeyError):
         view.popitem()
+
+
+# The key behind it is too long to be named.
+def test_the_mapping_is_cleared_of_the_longest_key(store: trommel.Store) -> None:
+    view = store.mapping()
+    view.update({b"": b"1", b"a": b"2", b"\xff" * 65536: b"3"})
+    view.clear()
+    assert store.count() == 0
+    view[b""] = b"1"
+    view.clear()
+    assert store.count() == 0

@@ -346,7 +346,7 @@ impl Ahead {
         if self.ahead.len() > 0 {
             return Ok(());
         }
-        let Some(bounds) = self.left.take() else { return Ok(()) };
+        let Some(bounds) = &self.left else { return Ok(()) };
         let (count, read) = (self.rows, bounds.clone());
         let piece = inside.call(py, move |it| {
             let scan = it.range(read);
@@ -355,9 +355,9 @@ impl Ahead {
                 false => scan.take(count).collect(),
             }
         })?;
-        if piece.len() == count {
-            self.left = piece.last().map(|(last, _)| behind(&bounds, last, is_reverse));
-        }
+        // A piece that is not full is the last one.
+        let last = if piece.len() == count { piece.last() } else { None };
+        self.left = last.map(|(last, _)| behind(bounds, last, is_reverse));
         (self.ahead, self.rows) = (piece.into_iter(), (count * GROWTH).min(PIECE_MAX));
         Ok(())
     }

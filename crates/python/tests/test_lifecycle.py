@@ -521,6 +521,37 @@ def test_a_signal_handler_cannot_use_the_transaction_that_waits(store: trommel.S
     assert told == ["this thread is in a call of the transaction, which waits"]
 
 
+# They ended without a word.
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
+def test_rows_of_a_transaction_go_on_after_an_error(store: trommel.Store) -> None:
+    store.put_many([(b"%04d" % number, b"") for number in range(100)])
+    holder, waits = store.transaction(), store.transaction()
+    holder.get_for_update(b"a")
+    rows, unread = waits.items(), waits.items(reverse=True)
+    for _ in range(16):
+        next(rows)
+
+    def handle(*_: object) -> None:
+        for each in (rows, unread):
+            with pytest.raises(ValueError, match="which waits"):
+                next(each)
+        holder.roll_back()
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+
+        def send() -> None:
+            while store.stats()["lock_waits.count"] == 0:
+                time.sleep(0.005)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        threading.Thread(target=send, daemon=True).start()
+        assert waits.get_for_update(b"a") is None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(list(rows)) == 84 and len(list(unread)) == 100
+
+
 # It waited for its own lock, for ever.
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
 def test_a_signal_handler_may_go_on_with_the_rows_that_are_read(tmp_path: Path) -> None:

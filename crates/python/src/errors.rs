@@ -17,6 +17,8 @@ const FORKED: u16 = 10;
 const OPTION: u16 = 16;
 const PANICKED: u16 = 18;
 
+pub(crate) const PANICKED_TEXT: &str = "the call has panicked: no acknowledged write is lost";
+
 static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
 /// The exception of an error of the store.
@@ -67,7 +69,7 @@ pub(crate) fn option(py: Python<'_>, message: &str) -> PyErr {
 
 /// A call has panicked.
 pub(crate) fn panicked(py: Python<'_>) -> PyErr {
-    with_code(py, PANICKED, "the call has panicked: no acknowledged write is lost")
+    with_code(py, PANICKED, PANICKED_TEXT)
 }
 
 /// An argument is of another type.

@@ -234,8 +234,8 @@ impl Keyspace {
     /// `__arrow_c_stream__` or `__arrow_c_array__`. Its columns are binary or text; of `uint64`
     /// keys are eight bytes, the high one first. Gives how many rows there were.
     ///
-    /// Raises `UnsortedError` if keys do not ascend, `ValueError` if a column is missing or has
-    /// nulls. Nothing is written then.
+    /// Raises `UnsortedError` if keys do not ascend, `ValueError` if a column is missing, or if the
+    /// table or a column has nulls. Nothing is written then.
     #[pyo3(name = "from_arrow", signature = (table, *, key="key", value="value"))]
     fn load_arrow(
         &self,

@@ -18,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use trommel::{KeyBounds, Scan};
 
+use crate::calls;
 use crate::errors::{self, wrong_type, wrong_value};
 use crate::reader::Reader;
 use crate::shared::Keeper;
@@ -222,7 +223,7 @@ impl TableRows {
     }
 
     fn next_batch(&mut self) -> PyResult<bool> {
-        Python::attach(|py| py.check_signals())?;
+        Python::attach(calls::check_signals)?;
         let Some(batch) = self.batches.next() else { return Ok(false) };
         let batch = batch.map_err(|error| wrong_value(error.to_string()))?;
         let [key, value] = &self.names;

@@ -55,6 +55,11 @@ pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
     with_code(py, CLOSED, &format!("{what} was closed, or has ended: make a new one"))
 }
 
+/// The interpreter is about to exit.
+pub(crate) fn exiting(py: Python<'_>) -> PyErr {
+    with_code(py, CLOSED, "the interpreter exits, and its stores were closed")
+}
+
 /// The process is a child of the one that made the handle.
 pub(crate) fn forked(py: Python<'_>) -> PyErr {
     let message = "this was made before the process was forked: only the process that opened the \

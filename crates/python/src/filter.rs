@@ -54,7 +54,7 @@ impl RangeFilter {
         let mut answers: Vec<bool> = Vec::with_capacity(questions.len());
         for piece in questions.chunks(PIECE) {
             let answer = || piece.iter().map(|it| ask(&*self.filter, it)).collect::<Vec<_>>();
-            answers.extend(calls::detached(py, answer)?);
+            answers.extend(calls::computing(py, answer)?);
             py.check_signals()?;
         }
         switches(py, answers)
@@ -98,10 +98,10 @@ impl RangeFilter {
         let keys = Many::of(sorted_keys, Numbers::Ordered)?;
         for piece in keys.slices().chunks(PIECE) {
             let add = || piece.iter().try_for_each(|key| builder.add(key));
-            calls::detached(py, add)?.map_err(|error| wrong_value(error.to_string()))?;
+            calls::computing(py, add)?.map_err(|error| wrong_value(error.to_string()))?;
             py.check_signals()?;
         }
-        let bytes = calls::detached(py, || builder.finish())?;
+        let bytes = calls::computing(py, || builder.finish())?;
         RangeFilter::read(py, kind, bytes)
     }
 

@@ -402,7 +402,7 @@ struct Pulled {
 impl Pulled {
     fn pull(&mut self) -> PyResult<()> {
         Python::attach(|py| {
-            py.check_signals()?;
+            calls::check_signals(py)?;
             let mut piece = Vec::with_capacity(PIECE_ROWS);
             let mut rows = self.iterator.bind(py).clone();
             while piece.len() < PIECE_ROWS {

@@ -219,7 +219,7 @@ impl Transaction {
     /// Ends it, unless that was done, and writes nothing.
     pub(crate) fn roll_back(&self, py: Python<'_>) -> PyResult<()> {
         let transaction = self.open.end(py)?;
-        calls::detached(py, || drop(transaction))
+        calls::computing(py, || drop(transaction))
     }
 }
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import array
+import ctypes
 import datetime
 import errno
 import gc
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,35 @@ def test_text_is_refused_with_a_hint(store: trommel.Store) -> None:
         store.get([1, 2])  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"not a single one"):
         store.get_many(b"key")
+
+
+# Numbers alone were of the machine's order, and not found in arrays of them.
+def test_a_key_is_of_single_bytes(store: trommel.Store) -> None:
+    for number in (array.array("Q", [5]), memoryview(array.array("I", [5])), ctypes.c_uint64(5)):
+        calls: list[Callable[[], object]] = [
+            lambda: store.put(number, b"1"),
+            lambda: store.get(number),
+            lambda: number in store,
+            lambda: store.get_many([number]),
+            lambda: store.put_many([(number, b"1")]),
+            lambda: store.put_many_packed([number], [b"1"]),
+            lambda: store.ingest([(number, b"1")]),
+            lambda: store.items(number),
+            lambda: store.write_batch().put(number, b"1"),
+            lambda: store.transaction().get(number),
+            lambda: trommel.RangeFilter.build([b"a"]).may_contain(number),
+        ]
+        for call in calls:
+            with pytest.raises(TypeError, match=r"to_bytes\(8, .big.\)"):
+                call()
+        assert store.first() is None
+    for key in (b"a", bytearray(b"b"), memoryview(b"c"), array.array("B", b"d")):
+        store.put(key, b"1")
+        assert store.get_many([key]) == [store.get(key)] == [b"1"]
+    assert list(store) == [b"a", b"b", b"c", b"d"]
+    # Of a value the bytes are what they are.
+    store.put(b"value", array.array("I", [1, 2]))
+    assert store.get(b"value") == array.array("I", [1, 2]).tobytes()
 
 
 def test_ranges_go_both_ways(store: trommel.Store) -> None:

@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: whoever reads a stream has rows of one moment, each once.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::builder::BinaryBuilder;
@@ -17,7 +18,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use trommel::{KeyBounds, Scan};
 
-use crate::errors::{wrong_type, wrong_value};
+use crate::calls;
+use crate::errors::{self, wrong_type, wrong_value};
 use crate::reader::Reader;
 use crate::shared::Keeper;
 
@@ -89,7 +91,7 @@ impl Batches {
                 self.is_done = true;
                 break;
             };
-            let (key, value) = row.map_err(|error| ArrowError::ExternalError(Box::new(error)))?;
+            let (key, value) = row.map_err(|error| external(&error.to_string()))?;
             keys.append_value(key);
             values.append_value(&*value);
             rows += 1;
@@ -103,6 +105,11 @@ impl Batches {
     }
 }
 
+/// An error for Arrow, whose texts end with a zero. Names of key spaces may have one.
+fn external(message: &str) -> ArrowError {
+    ArrowError::ExternalError(message.replace('\0', "\\0").into())
+}
+
 impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
@@ -110,7 +117,9 @@ impl Iterator for Batches {
         if self.is_done {
             return None;
         }
-        let batch = self.batch();
+        // Whoever asks speaks C: a panic would end the process.
+        let batch = catch_unwind(AssertUnwindSafe(|| self.batch()))
+            .unwrap_or_else(|_| Err(external(errors::PANICKED_TEXT)));
         self.is_done |= batch.is_err();
         batch.transpose()
     }
@@ -183,10 +192,25 @@ pub(crate) struct TableRows {
     current: Option<(Column, Column, usize, usize)>,
 }
 
+/// An error if rows of an array are null as a whole. The reader of streams does not tell, so the
+/// array is asked, if it counts them: pyarrow's has a number, that of polars a method.
+fn check_rows(table: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Some(nulls) = table.getattr_opt("null_count")? else { return Ok(()) };
+    let nulls = if nulls.is_callable() { nulls.call0()? } else { nulls };
+    match nulls.extract() {
+        // Of a table it may be something else.
+        Ok(0u64) | Err(_) => Ok(()),
+        Ok(nulls) => {
+            Err(wrong_value(format!("the table has {nulls} rows that are null: drop them")))
+        }
+    }
+}
+
 impl TableRows {
     /// Of anything that has `__arrow_c_stream__` or `__arrow_c_array__`.
     pub(crate) fn of(table: &Bound<'_, PyAny>, key: String, value: String) -> PyResult<TableRows> {
         let batches: Box<dyn Iterator<Item = _> + Send> = if table.hasattr("__arrow_c_stream__")? {
+            check_rows(table)?;
             Box::new(RecordBatchStreamReader::from_pyarrow_bound(table)?)
         } else if table.hasattr("__arrow_c_array__")? {
             Box::new(std::iter::once(Ok(RecordBatch::from_pyarrow_bound(table)?)))
@@ -199,7 +223,7 @@ impl TableRows {
     }
 
     fn next_batch(&mut self) -> PyResult<bool> {
-        Python::attach(|py| py.check_signals())?;
+        Python::attach(calls::check_signals)?;
         let Some(batch) = self.batches.next() else { return Ok(false) };
         let batch = batch.map_err(|error| wrong_value(error.to_string()))?;
         let [key, value] = &self.names;

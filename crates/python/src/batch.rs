@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use trommel::Batch;
 
-use crate::buffers::{Buffer, Lifetime};
+use crate::buffers::{Buffer, Key, Lifetime};
 use crate::calls::{self, lock_attached};
 use crate::keyspace::Keyspace;
 use crate::shared::{Keeper, Shared, check_same};
@@ -88,7 +88,7 @@ impl WriteBatch {
     fn put(
         &self,
         py: Python<'_>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         value: Buffer<'_>,
         ttl: Option<Lifetime>,
         keyspace: Option<&Bound<'_, Keyspace>>,
@@ -104,7 +104,7 @@ impl WriteBatch {
     fn merge(
         &self,
         py: Python<'_>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         operand: Buffer<'_>,
         keyspace: Option<&Bound<'_, Keyspace>>,
     ) -> PyResult<()> {
@@ -116,7 +116,7 @@ impl WriteBatch {
     fn delete(
         &self,
         py: Python<'_>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         keyspace: Option<&Bound<'_, Keyspace>>,
     ) -> PyResult<()> {
         self.add(py, keyspace, |batch| _ = batch.delete(key))
@@ -127,8 +127,8 @@ impl WriteBatch {
     fn delete_range(
         &self,
         py: Python<'_>,
-        start: Buffer<'_>,
-        stop: Buffer<'_>,
+        start: Key<'_>,
+        stop: Key<'_>,
         keyspace: Option<&Bound<'_, Keyspace>>,
     ) -> PyResult<()> {
         self.add(py, keyspace, |batch| _ = batch.delete_range(start, stop))
@@ -153,7 +153,7 @@ impl WriteBatch {
     fn only_if(
         &self,
         py: Python<'_>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         value: Option<Buffer<'_>>,
         keyspace: Option<&Bound<'_, Keyspace>>,
     ) -> PyResult<()> {

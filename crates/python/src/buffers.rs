@@ -10,13 +10,14 @@ use std::borrow::Cow;
 use std::ops::Bound as End;
 use std::time::Duration;
 
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
 use trommel::KeyBounds;
 
 use crate::errors::{wrong_type, wrong_value};
 
-/// A key or a value.
+/// A value, or other bytes.
 pub(crate) struct Buffer<'a>(Cow<'a, [u8]>);
 
 impl AsRef<[u8]> for Buffer<'_> {
@@ -45,28 +46,81 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Buffer<'a> {
     }
 }
 
-/// The bytes of an object, which are its own if it is `bytes`.
+/// A key.
+pub(crate) struct Key<'a>(Buffer<'a>);
+
+impl AsRef<[u8]> for Key<'_> {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::ops::Deref for Key<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Key<'a> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = <&'a [u8]>::extract(object) {
+            return Ok(Key(Buffer(Cow::Borrowed(bytes))));
+        }
+        let copy = key_of(&object)?;
+        Ok(Key(Buffer(Cow::Owned(copy.as_bytes().to_vec()))))
+    }
+}
+
+/// The bytes of a value, which are its own if it is `bytes`.
 pub(crate) fn bytes_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    into_bytes(object.clone())
+    match object.cast::<PyBytes>() {
+        Ok(bytes) => Ok(bytes.clone()),
+        Err(_) => copied(&view_of(object)?),
+    }
 }
 
-fn into_bytes<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
-    object.cast_into::<PyBytes>().or_else(|other| copied(&view_of(&other.into_inner())?))
+/// The bytes of a key, which are its own if it is `bytes`. Items of several bytes are refused: the
+/// order of these is the machine's, and numbers of arrays have another one.
+pub(crate) fn key_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(bytes.clone());
+    }
+    let view = view_of(object)?;
+    match view.getattr("itemsize")?.extract()? {
+        1usize => copied(&view),
+        wide => Err(wrong_type(format!(
+            "a key is of single bytes, not of items of {wide} bytes; for a number take \
+             int(number).to_bytes(8, \"big\"), as arrays of uint64 do"
+        ))),
+    }
 }
 
+/// Refuses addresses: objects and pointers.
 fn copied<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyBytes>> {
+    let format: String = view.getattr("format")?.extract()?;
+    // Between colons are the names of fields.
+    if format.split(':').step_by(2).any(|types| types.contains(['O', 'P', '&'])) {
+        return Err(wrong_type(format!(
+            "keys and values are bytes, not addresses of objects: the format is {format:?}"
+        )));
+    }
     Ok(view.call_method0("tobytes")?.cast_into::<PyBytes>()?)
 }
 
 fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyMemoryView>> {
-    PyMemoryView::from(object).map_err(|_| {
+    let refused = |hint| {
         let name = object.get_type().name().map_or_else(|_| "?".into(), |it| it.to_string());
-        let hint = match object.is_instance_of::<PyString>() {
-            true => "; encode the text, as with key.encode()",
-            false => "",
-        };
         wrong_type(format!("keys and values are bytes or another buffer, not {name}{hint}"))
-    })
+    };
+    // Some texts have a buffer, as those of numpy.
+    if object.is_instance_of::<PyString>() {
+        return Err(refused("; encode the text, as with key.encode()"));
+    }
+    PyMemoryView::from(object).map_err(|_| refused(""))
 }
 
 /// Many keys, or many values: rows of an array, or objects with a buffer each.
@@ -98,7 +152,11 @@ impl<'py> Many<'py> {
         if !is_plain && let Ok(view) = PyMemoryView::from(object) {
             return Many::of_array(&view, numbers);
         }
-        let items = object.try_iter()?.map(|item| into_bytes(item?));
+        let one_of = match numbers {
+            Numbers::Ordered => key_of,
+            Numbers::AsTheyAre => bytes_of,
+        };
+        let items = object.try_iter()?.map(|item| one_of(&item?));
         Ok(Many::Single(items.collect::<PyResult<_>>()?))
     }
 
@@ -139,14 +197,19 @@ impl<'py> Many<'py> {
         }
     }
 
-    /// All of them.
-    pub(crate) fn slices(&self) -> Vec<&[u8]> {
-        match self {
-            // Rows without bytes are rows, too.
-            Many::Rows { width: 0, count, .. } => vec![&[]; *count],
-            Many::Rows { bytes, width, .. } => bytes.chunks_exact(*width).collect(),
-            Many::Single(all) => all.iter().map(|bytes| bytes.as_bytes()).collect(),
+    /// All of them. An error if memory has no room: no memory stands behind rows without bytes, and
+    /// there may be any number of them.
+    pub(crate) fn slices(&self) -> PyResult<Vec<&[u8]>> {
+        let mut slices = Vec::new();
+        if slices.try_reserve_exact(self.len()).is_err() {
+            return Err(PyMemoryError::new_err(format!("{} keys or values", self.len())));
         }
+        match self {
+            Many::Rows { width: 0, count, .. } => slices.resize(*count, &[][..]),
+            Many::Rows { bytes, width, .. } => slices.extend(bytes.chunks_exact(*width)),
+            Many::Single(all) => slices.extend(all.iter().map(|bytes| bytes.as_bytes())),
+        }
+        Ok(slices)
     }
 }
 

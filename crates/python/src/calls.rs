@@ -2,10 +2,12 @@
 //! ```text
 //! attached       the call: it waits for nothing
 //! detached       lock of the interpreter given away -> the call -> taken back
+//! computing      as detached, but for the exit: it waits for nobody
 //! write          as detached; signals are looked for each 20 ms while it waits for a lock, or
 //!                for flushes and merges
 //! interruptible  the call, on a thread of its own    this thread: signals, each 20 ms
-//! at exit        ending = true -> stores closed -> no thread is in a call any more -> exit
+//! at exit        ending = true -> stores closed -> no thread is in a call any more -> exit;
+//!                other threads than the one that exits get an error
 //! ```
 //! Invariants: no lock of this crate is waited for while the interpreter's is held. A panic is an
 //! exception. At its exit the interpreter ends threads that want its lock. None of them is in these
@@ -28,6 +30,10 @@ use crate::errors;
 
 /// The interpreter is about to exit.
 static ENDING: AtomicBool = AtomicBool::new(false);
+thread_local! {
+    /// This thread ends the interpreter, which lets it have its lock at any time.
+    static ENDS: Cell<bool> = const { Cell::new(false) };
+}
 /// Threads that have given the interpreter's lock away here. (A thread that was away at a fork, and
 /// comes back in the child, makes it negative there.)
 static AWAY: AtomicIsize = AtomicIsize::new(0);
@@ -73,20 +79,40 @@ impl Drop for Away {
     }
 }
 
-/// Makes a call that may wait, without the interpreter's lock.
-pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let call = || catch_unwind(AssertUnwindSafe(call));
+/// Makes a call without the interpreter's lock. Gives it back at the exit: the thread might not get
+/// the lock back.
+fn try_detached<T: Send, C: FnOnce() -> T + Send>(
+    py: Python<'_>,
+    call: C,
+) -> Result<PyResult<T>, C> {
     // Counted first: either this thread sees the exit, or the exit sees this thread.
-    let away = Away::go();
-    let done = if is_exiting() {
-        drop(away);
-        call()
-    } else {
-        let done = py.detach(call);
-        drop(away);
-        done
-    };
-    done.map_err(|_| errors::panicked(py))
+    let _away = Away::go();
+    if is_refused() {
+        return Err(call);
+    }
+    let done = py.detach(|| catch_unwind(AssertUnwindSafe(call)));
+    Ok(done.map_err(|_| errors::panicked(py)))
+}
+
+/// Makes a call that may wait, without the interpreter's lock. The exit refuses it: it would wait
+/// with the lock, which may be needed where it is waited for.
+pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
+    try_detached(py, call).unwrap_or_else(|_| Err(errors::exiting(py)))
+}
+
+/// Makes a call that takes a while, but waits for nobody, without the interpreter's lock. At the
+/// exit it keeps the lock.
+pub(crate) fn computing<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
+    try_detached(py, call).unwrap_or_else(|call| attached(py, call))
+}
+
+/// Closes a store or a follower. Done at the exit, which closes stores itself.
+pub(crate) fn closing(
+    py: Python<'_>,
+    close: impl FnOnce() -> trommel::Result<()> + Send,
+) -> PyResult<()> {
+    let closed = try_detached(py, close).unwrap_or_else(|_| Ok(Ok(())))?;
+    closed.map_err(|error| errors::of(py, &error))
 }
 
 /// Makes a call that waits for nothing, and keeps the interpreter's lock.
@@ -157,10 +183,10 @@ pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce(&Cancel) -> trommel::Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    let cancel = Cancel::default();
-    if is_exiting() {
-        return store(py, || call(&cancel));
+    if is_refused() {
+        return Err(errors::exiting(py));
     }
+    let cancel = Cancel::default();
     let (done, result) = sync_channel(1);
     let heard = cancel.clone();
     let work = move || {
@@ -199,14 +225,25 @@ pub(crate) fn lock_attached<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> Mutex
     mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on calls keep the interpreter's lock, so that no thread waits for it in one.
+/// From here on calls of other threads are refused, so that none waits for the interpreter's lock.
 pub(crate) fn begin_exit() {
+    ENDS.set(true);
     ENDING.store(true, Ordering::SeqCst);
 }
 
-/// Whether the exit has begun: then whoever holds the interpreter's lock must not wait for others.
+/// Whether the exit has begun.
 pub(crate) fn is_exiting() -> bool {
     ENDING.load(Ordering::SeqCst)
+}
+
+/// Whether the exit has begun on another thread: then this one must not wait.
+fn is_refused() -> bool {
+    is_exiting() && !ENDS.get()
+}
+
+/// Looks for signals and for the exit, from what the store has called: both end it.
+pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
+    if is_refused() { Err(errors::exiting(py)) } else { py.check_signals() }
 }
 
 /// Waits until no thread is in a call. Requires: the exit has begun, and all stores are closed.

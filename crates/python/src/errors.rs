@@ -17,6 +17,8 @@ const FORKED: u16 = 10;
 const OPTION: u16 = 16;
 const PANICKED: u16 = 18;
 
+pub(crate) const PANICKED_TEXT: &str = "the call has panicked: no acknowledged write is lost";
+
 static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
 
 /// The exception of an error of the store.
@@ -53,6 +55,11 @@ pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
     with_code(py, CLOSED, &format!("{what} was closed, or has ended: make a new one"))
 }
 
+/// The interpreter is about to exit.
+pub(crate) fn exiting(py: Python<'_>) -> PyErr {
+    with_code(py, CLOSED, "the interpreter exits, and its stores were closed")
+}
+
 /// The process is a child of the one that made the handle.
 pub(crate) fn forked(py: Python<'_>) -> PyErr {
     let message = "this was made before the process was forked: only the process that opened the \
@@ -67,7 +74,7 @@ pub(crate) fn option(py: Python<'_>, message: &str) -> PyErr {
 
 /// A call has panicked.
 pub(crate) fn panicked(py: Python<'_>) -> PyErr {
-    with_code(py, PANICKED, "the call has panicked: no acknowledged write is lost")
+    with_code(py, PANICKED, PANICKED_TEXT)
 }
 
 /// An argument is of another type.

@@ -97,9 +97,11 @@ impl EventQueue {
     /// The next event; None: there was none for so long.
     fn next(&self, py: Python<'_>, timeout: Lifetime) -> PyResult<Option<Told>> {
         self.process.check(py)?;
-        let time = if calls::is_exiting() { Duration::ZERO } else { timeout.0 };
-        let wait = || lock(&self.receiver).recv_timeout(time);
-        match calls::detached(py, wait)? {
+        let wait = || {
+            let time = if calls::is_exiting() { Duration::ZERO } else { timeout.0 };
+            lock(&self.receiver).recv_timeout(time)
+        };
+        match calls::computing(py, wait)? {
             Ok(told) => Ok(Some(told)),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(None),
         }

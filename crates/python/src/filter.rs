@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyMemoryView};
 use trommel_filters::{AlignedBytes, AnyFilter, FilterKind, FilterOptions, KeyRange};
 use trommel_guards::kinds::TABLE_FILTERS;
 
-use crate::buffers::{Buffer, Many, Numbers, bytes_of};
+use crate::buffers::{Key, Many, Numbers, bytes_of};
 use crate::calls;
 use crate::errors::{self, wrong_value};
 use crate::reader::{check_pairs, switches};
@@ -54,7 +54,7 @@ impl RangeFilter {
         let mut answers: Vec<bool> = Vec::with_capacity(questions.len());
         for piece in questions.chunks(PIECE) {
             let answer = || piece.iter().map(|it| ask(&*self.filter, it)).collect::<Vec<_>>();
-            answers.extend(calls::detached(py, answer)?);
+            answers.extend(calls::computing(py, answer)?);
             py.check_signals()?;
         }
         switches(py, answers)
@@ -96,12 +96,12 @@ impl RangeFilter {
         let kind = kind_of(kind)?;
         let mut builder = FilterOptions::new(kind, bits_per_key).builder();
         let keys = Many::of(sorted_keys, Numbers::Ordered)?;
-        for piece in keys.slices().chunks(PIECE) {
+        for piece in keys.slices()?.chunks(PIECE) {
             let add = || piece.iter().try_for_each(|key| builder.add(key));
-            calls::detached(py, add)?.map_err(|error| wrong_value(error.to_string()))?;
+            calls::computing(py, add)?.map_err(|error| wrong_value(error.to_string()))?;
             py.check_signals()?;
         }
-        let bytes = calls::detached(py, || builder.finish())?;
+        let bytes = calls::computing(py, || builder.finish())?;
         RangeFilter::read(py, kind, bytes)
     }
 
@@ -160,14 +160,14 @@ impl RangeFilter {
     }
 
     /// False: no such key was added. True: it may have been.
-    fn may_contain(&self, key: Buffer<'_>) -> bool {
+    fn may_contain(&self, key: Key<'_>) -> bool {
         self.filter.may_contain(&key)
     }
 
     /// False: no key from `start` on and before `stop` was added. True: there may be one, or `stop`
     /// itself is one.
     #[pyo3(signature = (start=None, stop=None))]
-    fn may_contain_range(&self, start: Option<Buffer<'_>>, stop: Option<Buffer<'_>>) -> bool {
+    fn may_contain_range(&self, start: Option<Key<'_>>, stop: Option<Key<'_>>) -> bool {
         may_overlap(&*self.filter, start.as_deref().unwrap_or_default(), stop.as_deref())
     }
 
@@ -178,7 +178,7 @@ impl RangeFilter {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyMemoryView>> {
         let keys = Many::of(keys, Numbers::Ordered)?;
-        self.ask(py, &keys.slices(), |filter, key| filter.may_contain(key))
+        self.ask(py, &keys.slices()?, |filter, key| filter.may_contain(key))
     }
 
     /// For each range, what `may_contain_range` says.
@@ -191,7 +191,7 @@ impl RangeFilter {
         let ends = [Many::of(starts, Numbers::Ordered)?, Many::of(stops, Numbers::Ordered)?];
         let [starts, stops] = &ends;
         check_pairs(starts, stops)?;
-        let pairs: Vec<_> = starts.slices().into_iter().zip(stops.slices()).collect();
+        let pairs: Vec<_> = starts.slices()?.into_iter().zip(stops.slices()?).collect();
         self.ask(py, &pairs, |filter, (start, stop)| may_overlap(filter, start, Some(stop)))
     }
 

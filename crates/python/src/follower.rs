@@ -153,7 +153,7 @@ impl Follower {
 
     /// Closes the follower. What lives on raises `ClosedError`.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        calls::store(py, || self.follower.close())
+        calls::closing(py, || self.follower.close())
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -15,7 +15,7 @@ use trommel::{Batch, Error, Swap, Update};
 
 use crate::arrow::TableRows;
 use crate::batch::WriteBatch;
-use crate::buffers::{Buffer, Lifetime, Many, Numbers, bytes_of};
+use crate::buffers::{Buffer, Key, Lifetime, Many, Numbers, bytes_of, key_of};
 use crate::calls::{self, lock};
 use crate::errors::{self, wrong_type, wrong_value};
 use crate::reader::{Reader, Source, check_pairs, to_bytes};
@@ -118,7 +118,7 @@ impl Keyspace {
     fn put(
         &self,
         py: Python<'_>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         value: Buffer<'_>,
         ttl: Option<Lifetime>,
     ) -> PyResult<()> {
@@ -128,16 +128,16 @@ impl Keyspace {
         })
     }
 
-    fn __setitem__(&self, py: Python<'_>, key: Buffer<'_>, value: Buffer<'_>) -> PyResult<()> {
+    fn __setitem__(&self, py: Python<'_>, key: Key<'_>, value: Buffer<'_>) -> PyResult<()> {
         calls::write(py, || self.keyspace.put(key, value))
     }
 
     /// Removes a key. No error if it is not there.
-    fn delete(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<()> {
+    fn delete(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
         calls::write(py, || self.keyspace.delete(key))
     }
 
-    fn __delitem__(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<()> {
+    fn __delitem__(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
         let delete = |old: Option<&[u8]>| old.map_or(Update::Keep, |_| Update::Delete);
         match calls::write(py, || self.keyspace.update(&*key, delete))? {
             Some(_) => Ok(()),
@@ -146,7 +146,7 @@ impl Keyspace {
     }
 
     /// Removes a key, and gives the value that it had; None if it had none.
-    fn take<'py>(&self, py: Python<'py>, key: Buffer<'_>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn take<'py>(&self, py: Python<'py>, key: Key<'_>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let delete = |old: Option<&[u8]>| old.map_or(Update::Keep, |_| Update::Delete);
         Ok(to_bytes(py, calls::write(py, || self.keyspace.update(&*key, delete))?))
     }
@@ -154,7 +154,7 @@ impl Keyspace {
     /// Removes all keys from `start` on and before `stop`, in one write.
     ///
     /// Raises `InvertedRangeError` if `start` is behind `stop`.
-    fn delete_range(&self, py: Python<'_>, start: Buffer<'_>, stop: Buffer<'_>) -> PyResult<()> {
+    fn delete_range(&self, py: Python<'_>, start: Key<'_>, stop: Key<'_>) -> PyResult<()> {
         calls::write(py, || self.keyspace.delete_range(start, stop))
     }
 
@@ -168,7 +168,7 @@ impl Keyspace {
     /// b'apple, pear'
     ///
     /// Raises `NoMergeOperatorError` if it is open without one.
-    fn merge(&self, py: Python<'_>, key: Buffer<'_>, operand: Buffer<'_>) -> PyResult<()> {
+    fn merge(&self, py: Python<'_>, key: Key<'_>, operand: Buffer<'_>) -> PyResult<()> {
         calls::write(py, || self.keyspace.merge(key, operand))
     }
 
@@ -215,7 +215,8 @@ impl Keyspace {
         let keys = Many::of(keys, Numbers::Ordered)?;
         let values = Many::of(values, Numbers::AsTheyAre)?;
         check_pairs(&keys, &values)?;
-        self.put_pairs(py, keys.slices().into_iter().zip(values.slices()).map(Ok), ttl)
+        let pairs = keys.slices()?.into_iter().zip(values.slices()?);
+        self.put_pairs(py, pairs.map(Ok), ttl)
     }
 
     /// Writes pairs whose keys ascend as one sorted run, past log and memory. It is all or nothing,
@@ -234,8 +235,8 @@ impl Keyspace {
     /// `__arrow_c_stream__` or `__arrow_c_array__`. Its columns are binary or text; of `uint64`
     /// keys are eight bytes, the high one first. Gives how many rows there were.
     ///
-    /// Raises `UnsortedError` if keys do not ascend, `ValueError` if a column is missing or has
-    /// nulls. Nothing is written then.
+    /// Raises `UnsortedError` if keys do not ascend, `ValueError` if a column is missing, or if the
+    /// table or a column has nulls. Nothing is written then.
     #[pyo3(name = "from_arrow", signature = (table, *, key="key", value="value"))]
     fn load_arrow(
         &self,
@@ -255,7 +256,7 @@ impl Keyspace {
     fn put_if_absent<'py>(
         &self,
         py: Python<'py>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         value: Buffer<'_>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(to_bytes(py, calls::write(py, || self.keyspace.put_if_absent(key, value))?))
@@ -273,7 +274,7 @@ impl Keyspace {
     fn compare_and_swap<'py>(
         &self,
         py: Python<'py>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         expected: Option<Buffer<'_>>,
         new: Option<Buffer<'_>>,
     ) -> PyResult<(bool, Option<Bound<'py, PyBytes>>)> {
@@ -289,7 +290,7 @@ impl Keyspace {
     ///
     /// Raises `NoCounterError` if the value has another length.
     #[pyo3(signature = (key, add=1))]
-    fn fetch_add(&self, py: Python<'_>, key: Buffer<'_>, add: i64) -> PyResult<i64> {
+    fn fetch_add(&self, py: Python<'_>, key: Key<'_>, add: i64) -> PyResult<i64> {
         calls::write(py, || self.keyspace.fetch_add(key, add))
     }
 
@@ -305,7 +306,7 @@ impl Keyspace {
     fn update<'py>(
         &self,
         py: Python<'py>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         change: Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let keep = py.import("trommel._types")?.getattr("KEEP")?.unbind();
@@ -367,7 +368,7 @@ fn both<'py>(pair: &Bound<'py, PyAny>) -> PyResult<(Owned<'py>, Owned<'py>)> {
     let pair: [Bound<'py, PyAny>; 2] =
         pair.extract().map_err(|_| wrong_type("pairs of a key and a value are needed"))?;
     let [key, value] = pair;
-    Ok((Owned(bytes_of(&key)?), Owned(bytes_of(&value)?)))
+    Ok((Owned(key_of(&key)?), Owned(bytes_of(&value)?)))
 }
 
 /// Bytes that are held.
@@ -403,7 +404,7 @@ struct Pulled {
 impl Pulled {
     fn pull(&mut self) -> PyResult<()> {
         Python::attach(|py| {
-            py.check_signals()?;
+            calls::check_signals(py)?;
             let mut piece = Vec::with_capacity(PIECE_ROWS);
             let mut rows = self.iterator.bind(py).clone();
             while piece.len() < PIECE_ROWS {

@@ -13,7 +13,7 @@ use trommel::{KeyBounds, Scan, Value};
 use trommel_filters::CountBounds;
 
 use crate::arrow::ArrowRows;
-use crate::buffers::{Buffer, Many, Numbers, bounds_of, range_of};
+use crate::buffers::{Key, Many, Numbers, bounds_of, range_of};
 use crate::calls;
 use crate::errors::{self, wrong_value};
 use crate::rows::{Part, Rows};
@@ -161,7 +161,7 @@ impl Reader {
     fn rows(
         &self,
         py: Python<'_>,
-        [start, stop, prefix]: [Option<Buffer<'_>>; 3],
+        [start, stop, prefix]: [Option<Key<'_>>; 3],
         part: Part,
         reverse: bool,
     ) -> PyResult<Py<Rows>> {
@@ -235,7 +235,7 @@ impl Reader {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = to_bytes(py, self.fetch(py, &key)?);
@@ -253,19 +253,19 @@ impl Reader {
     fn get_if_cached<'py>(
         &self,
         py: Python<'py>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         otherwise: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let told = self.fetch_cached(py, &key)?;
         Ok(told.map_or(otherwise, |value| to_bytes(py, value).map(Bound::into_any)))
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, key: Buffer<'_>) -> PyResult<Bound<'py, PyBytes>> {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Key<'_>) -> PyResult<Bound<'py, PyBytes>> {
         let found = to_bytes(py, self.fetch(py, &key)?);
         found.ok_or_else(|| PyKeyError::new_err(key.to_vec()))
     }
 
-    fn __contains__(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<bool> {
+    fn __contains__(&self, py: Python<'_>, key: Key<'_>) -> PyResult<bool> {
         match self.fetch_cached(py, &key)? {
             Some(told) => Ok(told.is_some()),
             None => calls::store(py, || self.source.contains_key(&key)),
@@ -287,8 +287,9 @@ impl Reader {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyList>> {
         let keys = Many::of(keys, Numbers::Ordered)?;
+        let keys = keys.slices()?;
         let mut found = Vec::with_capacity(keys.len());
-        self.fetch_many(py, &keys.slices(), |values| {
+        self.fetch_many(py, &keys, |values| {
             found.extend(values.into_iter().map(|value| to_bytes(py, value)));
             Ok(())
         })?;
@@ -310,6 +311,7 @@ impl Reader {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let keys = Many::of(keys, Numbers::Ordered)?;
+        let keys = keys.slices()?;
         let (mut data, mut offsets) = (Vec::new(), 0u64.to_ne_bytes().to_vec());
         let mut found = Vec::with_capacity(keys.len());
         let mut pack = |values: Vec<Option<Value>>| {
@@ -320,7 +322,7 @@ impl Reader {
                 offsets.extend_from_slice(&(data.len() as u64).to_ne_bytes());
             }
         };
-        self.fetch_many(py, &keys.slices(), |values| calls::detached(py, || pack(values)))?;
+        self.fetch_many(py, &keys, |values| calls::computing(py, || pack(values)))?;
         let parts = (PyBytes::new(py, &data), view(py, &offsets, "Q")?, view(py, &found, "?")?);
         py.import("trommel._types")?.getattr("PackedValues")?.call1(parts)
     }
@@ -339,9 +341,9 @@ impl Reader {
     fn items(
         &self,
         py: Python<'_>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
         reverse: bool,
     ) -> PyResult<Py<Rows>> {
         self.rows(py, [start, stop, prefix], Part::Both, reverse)
@@ -352,9 +354,9 @@ impl Reader {
     fn keys(
         &self,
         py: Python<'_>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
         reverse: bool,
     ) -> PyResult<Py<Rows>> {
         self.rows(py, [start, stop, prefix], Part::Key, reverse)
@@ -365,9 +367,9 @@ impl Reader {
     fn values(
         &self,
         py: Python<'_>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
         reverse: bool,
     ) -> PyResult<Py<Rows>> {
         self.rows(py, [start, stop, prefix], Part::Value, reverse)
@@ -379,9 +381,9 @@ impl Reader {
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, batch_rows=65536))]
     fn to_arrow(
         slf: Py<Self>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
         batch_rows: usize,
     ) -> PyResult<ArrowRows> {
         ArrowRows::new(
@@ -411,9 +413,9 @@ impl Reader {
     fn count(
         &self,
         py: Python<'_>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
     ) -> PyResult<u64> {
         let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
         let mut scan = calls::store(py, || self.source.scan(bounds))?.keys_only();
@@ -441,9 +443,9 @@ impl Reader {
     fn approximate_count<'py>(
         &self,
         py: Python<'py>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
         let count = calls::store(py, || self.source.count(bounds))?;
@@ -463,9 +465,9 @@ impl Reader {
     fn may_contain_range(
         &self,
         py: Python<'_>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
     ) -> PyResult<bool> {
         self.may_have_rows(py, bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?)
     }
@@ -478,7 +480,7 @@ impl Reader {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyMemoryView>> {
         let keys = Many::of(keys, Numbers::Ordered)?;
-        let ranges = keys.slices().into_iter().map(|key| KeyBounds::from(key..=key)).collect();
+        let ranges = keys.slices()?.into_iter().map(|key| KeyBounds::from(key..=key)).collect();
         self.answers(py, ranges)
     }
 
@@ -492,7 +494,7 @@ impl Reader {
         let ends = [Many::of(starts, Numbers::Ordered)?, Many::of(stops, Numbers::Ordered)?];
         let [starts, stops] = &ends;
         check_pairs(starts, stops)?;
-        let pairs = starts.slices().into_iter().zip(stops.slices());
+        let pairs = starts.slices()?.into_iter().zip(stops.slices()?);
         let ranges = pairs.map(|(start, stop)| range_of(Some(start), Some(stop))).collect();
         self.answers(py, ranges)
     }

@@ -127,7 +127,7 @@ impl Rows {
         let scan = state.scan.take();
         (state.piece, state.at, state.error) = (Vec::new(), 0, None);
         drop(state);
-        calls::detached(py, || drop(scan))
+        calls::computing(py, || drop(scan))
     }
 }
 
@@ -156,11 +156,11 @@ impl State {
             Ok(Ok(_)) if self.piece.len() < bytes => self.scan = None,
             Ok(Ok(_)) => {}
             Ok(Err(error)) => (self.scan, self.error) = (None, Some(error)),
-            Err(panicked) => {
-                // What is in the piece need not be whole.
+            Err(error) => {
+                // After a panic what is in the piece need not be whole.
                 self.piece.clear();
                 self.scan = None;
-                return Err(panicked);
+                return Err(error);
             }
         }
         Ok(())

@@ -74,7 +74,7 @@ pub(crate) fn check_same(one: &Keeper, other: &Keeper) -> PyResult<()> {
 }
 
 /// Closes all stores, so that what was acknowledged is durable, and waits until no thread is in a
-/// call. For `atexit`: a thread that still writes gets `ClosedError`.
+/// call. For `atexit`: calls of other threads, and bulk loads, get `ClosedError`.
 #[pyfunction]
 pub(crate) fn end(py: Python<'_>) {
     calls::begin_exit();

@@ -75,7 +75,7 @@ impl Store {
     /// durable. What lives on (key spaces, snapshots, iterators) raises `ClosedError` from then on.
     /// Closing it again does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        calls::store(py, || self.db().close())
+        calls::closing(py, || self.db().close())
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use std::ops::Bound as End;
 use trommel::{Isolation, KeyBounds, KeyValue, TransactionIn as StoreTransactionIn};
 
-use crate::buffers::{Buffer, Lifetime, bounds_of};
+use crate::buffers::{Buffer, Key, Lifetime, bounds_of};
 use crate::calls::{self, lock, lock_attached};
 use crate::errors::{self, wrong_value};
 use crate::keyspace::Keyspace;
@@ -138,7 +138,7 @@ impl TransactionIn {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = to_bytes(py, self.call(py, |it| it.get(key))?);
@@ -151,12 +151,12 @@ impl TransactionIn {
     fn get_for_update<'py>(
         &self,
         py: Python<'py>,
-        key: Buffer<'_>,
+        key: Key<'_>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(to_bytes(py, self.call(py, |it| it.get_for_update(key))?))
     }
 
-    fn __contains__(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<bool> {
+    fn __contains__(&self, py: Python<'_>, key: Key<'_>) -> PyResult<bool> {
         Ok(self.call(py, |it| it.get(key))?.is_some())
     }
 
@@ -165,7 +165,7 @@ impl TransactionIn {
     fn put(
         &self,
         py: Python<'_>,
-        key: Buffer<'_>,
+        key: Key<'_>,
         value: Buffer<'_>,
         ttl: Option<Lifetime>,
     ) -> PyResult<()> {
@@ -176,17 +176,17 @@ impl TransactionIn {
     }
 
     /// Merges an operand into the value of a key.
-    fn merge(&self, py: Python<'_>, key: Buffer<'_>, operand: Buffer<'_>) -> PyResult<()> {
+    fn merge(&self, py: Python<'_>, key: Key<'_>, operand: Buffer<'_>) -> PyResult<()> {
         self.call(py, |it| it.merge(key, operand))
     }
 
     /// Removes a key.
-    fn delete(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<()> {
+    fn delete(&self, py: Python<'_>, key: Key<'_>) -> PyResult<()> {
         self.call(py, |it| it.delete(key))
     }
 
     /// Removes all keys from `start` on and before `stop`.
-    fn delete_range(&self, py: Python<'_>, start: Buffer<'_>, stop: Buffer<'_>) -> PyResult<()> {
+    fn delete_range(&self, py: Python<'_>, start: Key<'_>, stop: Key<'_>) -> PyResult<()> {
         self.call(py, |it| it.delete_range(start, stop))
     }
 
@@ -195,9 +195,9 @@ impl TransactionIn {
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false))]
     fn items(
         slf: Py<Self>,
-        start: Option<Buffer<'_>>,
-        stop: Option<Buffer<'_>>,
-        prefix: Option<Buffer<'_>>,
+        start: Option<Key<'_>>,
+        stop: Option<Key<'_>>,
+        prefix: Option<Key<'_>>,
         reverse: bool,
     ) -> PyResult<TransactionRows> {
         let left = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
@@ -219,7 +219,7 @@ impl Transaction {
     /// Ends it, unless that was done, and writes nothing.
     pub(crate) fn roll_back(&self, py: Python<'_>) -> PyResult<()> {
         let transaction = self.open.end(py)?;
-        calls::detached(py, || drop(transaction))
+        calls::computing(py, || drop(transaction))
     }
 }
 
@@ -346,7 +346,7 @@ impl Ahead {
         if self.ahead.len() > 0 {
             return Ok(());
         }
-        let Some(bounds) = self.left.take() else { return Ok(()) };
+        let Some(bounds) = &self.left else { return Ok(()) };
         let (count, read) = (self.rows, bounds.clone());
         let piece = inside.call(py, move |it| {
             let scan = it.range(read);
@@ -355,9 +355,9 @@ impl Ahead {
                 false => scan.take(count).collect(),
             }
         })?;
-        if piece.len() == count {
-            self.left = piece.last().map(|(last, _)| behind(&bounds, last, is_reverse));
-        }
+        // A piece that is not full is the last one.
+        let last = if piece.len() == count { piece.last() } else { None };
+        self.left = last.map(|(last, _)| behind(bounds, last, is_reverse));
         (self.ahead, self.rows) = (piece.into_iter(), (count * GROWTH).min(PIECE_MAX));
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
 import concurrent.futures
 import logging
@@ -35,6 +36,23 @@ def test_calls_of_coroutines(tmp_path: Path) -> None:
                 break
         with pytest.raises(trommel.ClosedError):
             db.store.get(b"x")
+
+    asyncio.run(main())
+
+
+# Numbers were iterated, and became bytes of the machine's order.
+def test_arrays_of_keys_are_read_as_the_store_reads_them(tmp_path: Path) -> None:
+    numbers = array.array("Q", [5, 256])
+
+    async def main() -> None:
+        async with await trommel.AsyncStore.open(tmp_path / "store") as db:
+            db.store.put_many_packed(numbers, [b"five", b"more"])
+            assert await db.get_many(numbers) == db.store.get_many(numbers) == [b"five", b"more"]
+            keys = [number.to_bytes(8, "big") for number in numbers]
+            assert await db.get_many(iter(keys)) == [b"five", b"more"]
+            for wrong in (b"key", "key"):
+                with pytest.raises(TypeError):
+                    await db.get_many(wrong)  # type: ignore[arg-type]
 
     asyncio.run(main())
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import array
 import bisect
+import ctypes
 import random
+from collections.abc import Callable
 
 import pytest
 import trommel
@@ -49,6 +51,49 @@ def test_rows_without_bytes(store: trommel.Store) -> None:
     nothing = numpy.zeros((3, 0), dtype=numpy.uint8)
     assert store.get_many(nothing) == [None] * 3
     assert store.get_many(numpy.zeros((0, 8), dtype=numpy.uint8)) == []
+
+
+# Memory for the rows that were claimed could not be had, and the process was aborted.
+def test_more_rows_without_bytes_than_memory_has_room_for(store: trommel.Store) -> None:
+    rows = numpy.empty((2**50, 0), dtype=numpy.uint8)
+    calls: list[Callable[[], object]] = [
+        lambda: store.get_many(rows),
+        lambda: store.get_many_packed(rows),
+        lambda: store.put_many_packed(rows, rows),
+        lambda: store.may_contain_many(rows),
+        lambda: store.may_contain_range_many(rows, rows),
+        lambda: trommel.RangeFilter.build(rows),
+    ]
+    for call in calls:
+        with pytest.raises(MemoryError):
+            call()
+
+
+# Addresses became values.
+def test_objects_are_no_bytes(store: trommel.Store) -> None:
+    objects = numpy.array([[object()], [object()]])
+    structured = numpy.zeros((2, 1), dtype=[("number", "u1"), ("it", "O")])
+    pointers = (ctypes.POINTER(ctypes.c_int) * 1 * 2)()
+    for rows in (objects, structured, pointers, (ctypes.c_void_p * 1 * 2)()):
+        with pytest.raises(TypeError, match="addresses"):
+            store.put_many_packed([b"a", b"b"], rows)
+        with pytest.raises(TypeError, match="addresses"):
+            store.put(b"a", rows)
+        assert store.count() == 0
+    # Names of fields are not types.
+    named = numpy.zeros((2, 1), dtype=[("OP", "u1"), ("P", "u1")])
+    assert store.put_many_packed([b"a", b"b"], named) == 2
+
+
+def test_scalars_of_numbers_and_texts_are_no_keys(store: trommel.Store) -> None:
+    store.put_many_packed(numpy.array([5], dtype=numpy.uint64), [b"five"])
+    with pytest.raises(TypeError, match="to_bytes"):
+        store.get(numpy.uint64(5))
+    for key, value in ((numpy.str_("a"), b"1"), (b"a", numpy.str_("1"))):
+        with pytest.raises(TypeError, match="encode the text"):
+            store.put(key, value)
+    assert store.get(int(numpy.uint64(5)).to_bytes(8, "big")) == b"five"
+    assert store.get(numpy.bytes_(b"a")) is None and store.get(numpy.frombuffer(b"a", "u1")) is None
 
 
 def test_false_means_that_there_is_none(store: trommel.Store) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,26 @@ def test_a_stream_shows_one_moment(store: trommel.Store) -> None:
         later.read_all()
 
 
+# The message had a zero, and the process was aborted.
+def test_a_stream_that_fails_is_an_error_whatever_its_message(tmp_path: Path) -> None:
+    code = """if True:
+        import sys, pyarrow, trommel
+        store = trommel.open(sys.argv[1])
+        named = store.keyspace("a\\0b")
+        named.put_many([(b"%05d" % number, b"v") for number in range(3000)])
+        reader = pyarrow.RecordBatchReader.from_stream(named.to_arrow(batch_rows=1000))
+        store.drop_keyspace("a\\0b")
+        try:
+            reader.read_all()
+        except Exception as error:
+            print(error)
+    """
+    command = [sys.executable, "-c", code, str(tmp_path / "store")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "dropped" in ended.stdout and r"a\0b" in ended.stdout
+
+
 @pytest.mark.parametrize(
     "kind", ["binary", "large_binary", "binary_view", "string", "large_string", "string_view"]
 )
@@ -102,3 +124,22 @@ def test_tables_that_cannot_be_loaded(store: trommel.Store) -> None:
     refused(TypeError, "UInt64", key=[b"a"], value=pyarrow.array([1], pyarrow.uint64()))
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
         store.from_arrow([(b"a", b"b")])  # type: ignore[arg-type]
+
+
+# They were loaded with what stands in memory beneath them.
+def test_rows_that_are_null_are_refused(store: trommel.Store) -> None:
+    column = pyarrow.array([b"a", b"b", b"c"])
+    mask = pyarrow.array([False, True, False])
+    rows = pyarrow.StructArray.from_arrays([column, column], ["key", "value"], mask=mask)
+    tables = [pyarrow.chunked_array([rows]), rows]
+    try:
+        import polars
+
+        tables.append(polars.Series([{"key": b"a", "value": b"a"}, None]))
+    except ImportError:
+        pass
+    for table in tables:
+        with pytest.raises(ValueError, match="null"):
+            store.from_arrow(table)
+        assert store.first() is None
+    assert store.from_arrow(pyarrow.chunked_array([rows.drop_null()])) == 2

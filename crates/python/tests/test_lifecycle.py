@@ -345,6 +345,84 @@ def test_exit_amid_writes_loses_nothing_acknowledged(tmp_path: Path) -> None:
             assert store.verify().damage == []
 
 
+# A call that waited for a bulk load kept the interpreter's lock, without which no rows came.
+@pytest.mark.parametrize("use", ["close", "put", "nothing"])
+@pytest.mark.parametrize("load", ["ingest", "from_arrow"])
+def test_exit_amid_bulk_loads(tmp_path: Path, load: str, use: str) -> None:
+    if load == "from_arrow":
+        pytest.importorskip("pyarrow", reason="pyarrow cannot be had")
+    code = """
+        import itertools, os, sys, threading, time, trommel
+        path, load, use = sys.argv[1:]
+        stores = [trommel.open(os.path.join(path, name)) for name in "ab"]
+        began = [threading.Event() for _ in stores]
+        def rows(me):
+            for number in itertools.count():
+                yield b"%012d" % number, b"v" * 100
+                if number == 2000:
+                    began[me].set()
+        def table(me):
+            import pyarrow
+            schema = pyarrow.schema({"key": pyarrow.binary(), "value": pyarrow.binary()})
+            def batches():
+                for key, value in rows(me):
+                    yield pyarrow.record_batch([[key], [value]], schema=schema)
+            return pyarrow.RecordBatchReader.from_batches(schema, batches())
+        # They stay: what pyarrow frees on a thread that ends with the interpreter may abort it.
+        given = [rows(me) if load == "ingest" else table(me) for me in range(2)]
+        def ingest(me):
+            try:
+                getattr(stores[me], load)(given[me])
+            except trommel.ClosedError:
+                pass
+        def close(me):
+            try:
+                with stores[me]:
+                    while True:
+                        stores[me].get(b"a")
+            except trommel.ClosedError:
+                pass
+        def put(me):
+            try:
+                while True:
+                    stores[me].put(b"a", b"1")
+            except trommel.ClosedError:
+                pass
+        def nothing(me):
+            pass
+        for me in range(2):
+            threading.Thread(target=ingest, args=(me,), daemon=True).start()
+        for each in began:
+            each.wait()
+        for me in range(2):
+            threading.Thread(target=globals()[use], args=(me,), daemon=True).start()
+        time.sleep(0.1)
+    """
+    ended = run(code, str(tmp_path), load, use, timeout=30)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    for name in "ab":
+        with trommel.open(tmp_path / name) as store:
+            assert list(store.keys(b"0", b"a")) == [] and store.verify().damage == []
+
+
+def test_exit_serves_the_thread_that_exits(tmp_path: Path) -> None:
+    code = """
+        import atexit, os, sys
+        def work():
+            with trommel.open(os.path.join(sys.argv[1], "late")) as late:
+                late.put(b"a", b"1")
+                late.ingest([(b"b", b"2")])
+                late.flush()
+                print(list(late.items()))
+        # What was registered first runs last: behind the package's own.
+        atexit.register(work)
+        import trommel
+    """
+    ended = run(code, str(tmp_path))
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.strip() == "[(b'a', b'1'), (b'b', b'2')]"
+
+
 def test_exit_closes_what_is_open(tmp_path: Path) -> None:
     code = """
         import atexit, sys
@@ -519,6 +597,37 @@ def test_a_signal_handler_cannot_use_the_transaction_that_waits(store: trommel.S
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert told == ["this thread is in a call of the transaction, which waits"]
+
+
+# They ended without a word.
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
+def test_rows_of_a_transaction_go_on_after_an_error(store: trommel.Store) -> None:
+    store.put_many([(b"%04d" % number, b"") for number in range(100)])
+    holder, waits = store.transaction(), store.transaction()
+    holder.get_for_update(b"a")
+    rows, unread = waits.items(), waits.items(reverse=True)
+    for _ in range(16):
+        next(rows)
+
+    def handle(*_: object) -> None:
+        for each in (rows, unread):
+            with pytest.raises(ValueError, match="which waits"):
+                next(each)
+        holder.roll_back()
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+
+        def send() -> None:
+            while store.stats()["lock_waits.count"] == 0:
+                time.sleep(0.005)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        threading.Thread(target=send, daemon=True).start()
+        assert waits.get_for_update(b"a") is None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(list(rows)) == 84 and len(list(unread)) == 100
 
 
 # It waited for its own lock, for ever.

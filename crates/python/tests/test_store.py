@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import array
+import ctypes
 import datetime
 import errno
 import gc
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trommel
@@ -53,6 +57,35 @@ def test_text_is_refused_with_a_hint(store: trommel.Store) -> None:
         store.get([1, 2])  # type: ignore[call-overload]
     with pytest.raises(TypeError, match=r"not a single one"):
         store.get_many(b"key")
+
+
+# Numbers alone were of the machine's order, and not found in arrays of them.
+def test_a_key_is_of_single_bytes(store: trommel.Store) -> None:
+    for number in (array.array("Q", [5]), memoryview(array.array("I", [5])), ctypes.c_uint64(5)):
+        calls: list[Callable[[], object]] = [
+            lambda: store.put(number, b"1"),
+            lambda: store.get(number),
+            lambda: number in store,
+            lambda: store.get_many([number]),
+            lambda: store.put_many([(number, b"1")]),
+            lambda: store.put_many_packed([number], [b"1"]),
+            lambda: store.ingest([(number, b"1")]),
+            lambda: store.items(number),
+            lambda: store.write_batch().put(number, b"1"),
+            lambda: store.transaction().get(number),
+            lambda: trommel.RangeFilter.build([b"a"]).may_contain(number),
+        ]
+        for call in calls:
+            with pytest.raises(TypeError, match=r"to_bytes\(8, .big.\)"):
+                call()
+        assert store.first() is None
+    for key in (b"a", bytearray(b"b"), memoryview(b"c"), array.array("B", b"d")):
+        store.put(key, b"1")
+        assert store.get_many([key]) == [store.get(key)] == [b"1"]
+    assert list(store) == [b"a", b"b", b"c", b"d"]
+    # Of a value the bytes are what they are.
+    store.put(b"value", array.array("I", [1, 2]))
+    assert store.get(b"value") == array.array("I", [1, 2]).tobytes()
 
 
 def test_ranges_go_both_ways(store: trommel.Store) -> None:
@@ -451,6 +484,53 @@ def test_changes_are_told(tmp_path: Path) -> None:
             store.changes_since(10**6)
 
 
+# It was gone, and `sequence` was behind it.
+def test_a_change_that_was_interrupted_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trommel.open(tmp_path / "store", kept_log_bytes="1MiB") as store:
+        begin = store.snapshot().sequence
+        feed = store.changes_since(begin)
+        for key in (b"a", b"b"):
+            store.put(key, b"1")
+            store.sync()
+
+        def interrupt(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr("trommel._types.Change", interrupt)
+            for _ in range(2):
+                with pytest.raises(KeyboardInterrupt):
+                    next(feed)
+                assert feed.sequence == begin
+        assert [it.key for it in next(feed).changes] == [b"a"]
+        assert feed.sequence == begin + 1
+        assert [it.key for batch in feed for it in batch.changes] == [b"b"]
+        assert feed.sequence == store.snapshot().sequence
+
+
+def test_a_feed_that_goes_on_while_it_tells_gives_each_batch_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trommel.open(tmp_path / "store", kept_log_bytes="1MiB") as store:
+        feed = store.changes_since(store.snapshot().sequence)
+        for key in (b"a", b"b", b"c"):
+            store.put(key, b"1")
+            store.sync()
+        original, told = trommel.Change, list[trommel.ChangeBatch]()
+
+        def within(*parts: Any) -> trommel.Change:
+            if not told:
+                monkeypatch.undo()
+                told.append(next(feed))
+            return original(*parts)
+
+        monkeypatch.setattr("trommel._types.Change", within)
+        told.extend(feed)
+        assert [it.key for batch in told for it in batch.changes] == [b"a", b"b", b"c"]
+
+
 def test_a_store_is_followed(tmp_path: Path) -> None:
     with trommel.open(tmp_path / "store") as store:
         store.put(b"drum", b"turns")
@@ -495,3 +575,14 @@ def test_the_mapping_is_a_mapping(store: trommel.Store) -> None:
     assert store.count() == 0
     with pytest.raises(KeyError):
         view.popitem()
+
+
+# The key behind it is too long to be named.
+def test_the_mapping_is_cleared_of_the_longest_key(store: trommel.Store) -> None:
+    view = store.mapping()
+    view.update({b"": b"1", b"a": b"2", b"\xff" * 65536: b"3"})
+    view.clear()
+    assert store.count() == 0
+    view[b""] = b"1"
+    view.clear()
+    assert store.count() == 0

@@ -90,7 +90,10 @@ class MappingView(MutableMapping[bytes, bytes]):
     def clear(self) -> None:
         """Deletes all keys that there are."""
         while (last := self._keyspace.last()) is not None:
-            self._keyspace.delete_range(b"", last[0] + b"\0")
+            # The key behind the greatest one may be too long to be named.
+            with self._keyspace.write_batch() as batch:
+                batch.delete_range(b"", last[0])
+                batch.delete(last[0])
 
     def __repr__(self) -> str:
         return f"<trommel.MappingView of {self._keyspace.name!r}>"

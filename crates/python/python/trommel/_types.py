@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    #: A key or a value.
+    #: A key or a value. The items of a key are single bytes.
     BytesLike: TypeAlias = Buffer
     #: Many keys or values: an array with a row for each, or objects with a buffer each.
     ManyBytes: TypeAlias = Buffer | Iterable[Buffer]

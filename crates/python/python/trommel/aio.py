@@ -18,7 +18,7 @@ from ._logging import open as open_store
 
 if TYPE_CHECKING:
     from ._trommel import Reader, Snapshot, Store, Transaction
-    from ._types import BytesLike, OptionValue
+    from ._types import BytesLike, ManyBytes, OptionValue
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -50,6 +50,15 @@ def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
     """Has a loop call something, unless it is closed: then nobody waits in it."""
     with contextlib.suppress(RuntimeError):
         loop.call_soon_threadsafe(what)
+
+
+def _at_once(keys: ManyBytes) -> ManyBytes:
+    """Keys for another thread: an array as it is, else a list of what was to be iterated."""
+    try:
+        memoryview(cast("Any", keys))
+    except TypeError:
+        return list(cast("Iterable[BytesLike]", keys))
+    return keys
 
 
 class AsyncStore:
@@ -129,9 +138,9 @@ class AsyncStore:
         found = self.store.get_if_cached(key, _ON_DISK)
         return await self.call(self.store.get, key) if found is _ON_DISK else found
 
-    async def get_many(self, keys: Iterable[BytesLike]) -> list[bytes | None]:
+    async def get_many(self, keys: ManyBytes) -> list[bytes | None]:
         """The values of many keys, at one moment."""
-        return await self.call(self.store.get_many, list(keys))
+        return await self.call(self.store.get_many, _at_once(keys))
 
     async def put(self, key: BytesLike, value: BytesLike, *, ttl: float | None = None) -> None:
         """Sets the value of a key."""

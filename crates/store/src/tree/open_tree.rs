@@ -67,7 +67,7 @@ pub(crate) struct OpenTree {
     pub(crate) query_mix: QueryMixRounds,
     pub(crate) empty_query_sample: EmptyQuerySample,
     /// Filters that were found damaged at the opening, and are not used.
-    pub(crate) damaged_filters: Vec<DamagedFilter>,
+    pub(crate) damaged_filters: Box<[DamagedFilter]>,
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Box<Elastic>>,
@@ -88,21 +88,17 @@ pub(crate) struct OpenTree {
 
 /// Whether a key space was dropped, and its name.
 #[derive(Default)]
-pub(crate) struct Dropped {
-    is_set: AtomicBool,
-    name: Mutex<String>,
-}
+pub(crate) struct Dropped(OnceLock<Box<str>>);
 
 impl Dropped {
     /// Marks the key space as dropped.
     pub(crate) fn set(&self, name: &str) {
-        *lock(&self.name) = name.to_string();
-        self.is_set.store(true, Ordering::Release);
+        let _ = self.0.set(name.into());
     }
 
     #[inline]
     pub(crate) fn is_set(&self) -> bool {
-        self.is_set.load(Ordering::Acquire)
+        self.0.get().is_some()
     }
 
     #[inline]
@@ -112,7 +108,9 @@ impl Dropped {
 
     #[cold]
     fn error(&self) -> Error {
-        Error::KeyspaceDropped { name: lock(&self.name).clone() }
+        Error::KeyspaceDropped {
+            name: self.0.get().map(|name| name.to_string()).unwrap_or_default(),
+        }
     }
 }
 

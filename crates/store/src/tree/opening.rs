@@ -197,7 +197,7 @@ fn tree_of(
         counters: Counters::default(),
         query_mix: QueryMixRounds::default(),
         empty_query_sample: EmptyQuerySample::new(options),
-        damaged_filters,
+        damaged_filters: damaged_filters.into(),
         elastic,
         merge_operator: options
             .merge_operator

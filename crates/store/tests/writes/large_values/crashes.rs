@@ -110,7 +110,8 @@ fn a_value_that_was_durable_and_is_gone_is_damage() {
     assert!(matches!(error, trommel::Error::FileMissing { .. }), "{error}");
 }
 
-// The second group does not count, since its value is torn. Still, it says that the first was synced.
+// The second group does not count, since its value is torn. Still, it says that the first was
+// synced.
 #[test]
 fn a_durable_value_that_is_damaged_is_not_lost_in_silence_before_a_torn_one() {
     let disk = Memory::new();

@@ -353,19 +353,17 @@ impl Db {
         crate::tools::checkpoint::checkpoint(main, keyspaces, dir.as_ref(), steps)
     }
 
-    /// Gives `target` the files of a store that holds all visible writes. The new store skips
-    /// `numbers_later` numbers, of files and of writes. Returns the sequence number of its last
-    /// write.
+    /// Gives `target` the files of a store that holds all visible writes. Returns the sequence
+    /// number of the last one.
     pub(crate) fn give_files(
         &self,
         target: &mut dyn crate::tools::checkpoint::Target,
-        numbers_later: u64,
         listener: &mut OnProgress<'_>,
     ) -> Result<u64> {
         let _call = self.engine.life().enter()?;
         let (main, keyspaces) = (&self.engine, &self.owner.keyspaces);
         let steps = &mut Steps::new(listener);
-        let filled = crate::tools::checkpoint::fill(main, keyspaces, target, numbers_later, steps);
+        let filled = crate::tools::checkpoint::fill(main, keyspaces, target, steps);
         filled.map(|last| last.0)
     }
 

@@ -36,8 +36,8 @@ use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::write::conflicts::Write;
 
-/// The largest group of writes, with some margin. All values of such a large group are in the log:
-/// long values apart are not in the object.
+/// The largest group of writes, without its values apart, and as many of these as changes have,
+/// with some margin.
 const OBJECT_BYTES_MAX: u64 = 8 << 30;
 /// A shipped batch is written in batches of about this many bytes.
 const BATCH_BYTES: usize = 32 << 20;

@@ -5,8 +5,9 @@
 //! ```
 //! The listener hears of each table, and is asked after each piece of a file whether to go on.
 //!
-//! Files with numbers never change, and a restored store uses numbers far above. So a file is
-//! identified by number, length and the checksum of its end, where its sections' checksums are.
+//! Files with numbers never change, and a restored store uses numbers of its own: see
+//! `own_numbers.rs`. So a file is identified by number, length and the checksum of its end, where
+//! its sections' checksums are.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,9 +31,6 @@ use crate::sync::Arc;
 use crate::tools::checkpoint::Target;
 use crate::tools::progress::{OnProgress, Progress};
 
-/// A restored store skips this many file numbers and sequence numbers. So its files and writes and
-/// those of the original store have different numbers.
-const NUMBERS_LATER: u64 = 1 << 32;
 /// The bytes at the end of a file that identify it.
 const END_BYTES: u64 = 64 << 10;
 
@@ -46,7 +44,7 @@ pub(super) fn back_up(
     // are stored in the log.
     let _ = db.flush();
     let mut fill = |upload: &mut Upload<'_, '_, '_>, progress: &mut OnProgress<'_>| {
-        let last = db.give_files(upload, NUMBERS_LATER, progress)?;
+        let last = db.give_files(upload, progress)?;
         // If a power cut took a sequence number, another write would get it, and changes would not
         // fit.
         db.sync().map(|()| last)
@@ -62,7 +60,7 @@ pub(super) fn back_up_followed(
     listener: &mut OnProgress<'_>,
 ) -> Result<Generation> {
     let mut fill = |upload: &mut Upload<'_, '_, '_>, progress: &mut OnProgress<'_>| {
-        follower.give_files(upload, NUMBERS_LATER, progress)
+        follower.give_files(upload, progress)
     };
     make_with_listener(objects, environment, listener, &mut fill)
 }

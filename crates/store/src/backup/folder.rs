@@ -11,7 +11,6 @@ use std::path::Path;
 use super::names::is_object;
 use super::object_store::ObjectStore;
 use crate::error::{Error, Result};
-use crate::files::names::LOCK_NAME;
 use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::shared::environment::Environment;
 use crate::storage::durable_folder::ensure_folder;
@@ -23,7 +22,8 @@ const PART: &str = ".part";
 /// Bytes that are copied at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// An object store in a folder. The folder is locked while this value lives.
+/// An object store in a folder. The folder is locked while this value lives. It may have other
+/// files, which are not listed.
 pub struct FolderObjects {
     folder: OpenFolder,
     _lock: FolderLock,
@@ -104,10 +104,10 @@ impl ObjectStore for FolderObjects {
 
     fn list(&self, prefix: &str) -> io::Result<Vec<(String, u64)>> {
         let names = self.folder.list().map_err(plain)?;
-        let is_object =
-            |name: &String| name.starts_with(prefix) && name != LOCK_NAME && !name.ends_with(PART);
+        // Only these are opened: a subfolder, such as `lost+found`, cannot be.
+        let is_listed = |name: &String| name.starts_with(prefix) && is_object(name);
         let mut all = Vec::new();
-        for name in names.into_iter().filter(is_object) {
+        for name in names.into_iter().filter(is_listed) {
             let bytes = self.folder.open_file(&name).map_err(plain)?.size()?;
             all.push((name, bytes));
         }

@@ -16,6 +16,7 @@ mod folder;
 mod generation;
 mod names;
 mod object_store;
+mod own_numbers;
 mod prune;
 mod restore;
 mod ship;
@@ -199,7 +200,7 @@ impl Backups {
     ) -> Result<()> {
         let (generation, steps) = (self.generation(number)?, &mut Steps::new(listener));
         steps.begin(generation.bytes())?;
-        let to = (&*self.environment.storage, dir.as_ref());
+        let to = (&self.environment, dir.as_ref());
         restore::restore(&*self.objects, &generation, to, steps)
     }
 
@@ -252,9 +253,10 @@ impl Backups {
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store no longer has all logs, or a
-    /// bulk load came since, or a value apart was overwritten and is gone. Make a generation then;
-    /// later changes are shipped from there on. `Io`, `Corrupt`: the store or the backups cannot be
-    /// read or written. What was shipped stays, and the next call continues there.
+    /// bulk load came since, or a value apart was overwritten, or moved by a merge, and its file is
+    /// gone. Make a generation then; later changes are shipped from there on. `Io`, `Corrupt`: the
+    /// store or the backups cannot be read or written. What was shipped stays, and the next call
+    /// continues there.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)

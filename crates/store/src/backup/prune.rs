@@ -38,7 +38,9 @@ pub(super) fn prune(objects: &dyn ObjectStore, keep: usize) -> Result<Pruned> {
     }
     let files = kept.iter().flat_map(|generation| &generation.files);
     let needed: BTreeSet<&str> = files.map(|file| file.object.as_str()).collect();
-    let oldest = kept.first().map(|generation| generation.sequence);
+    // A store that was restored has greater numbers of writes than the later generations of the
+    // first store.
+    let oldest = kept.iter().map(|generation| generation.sequence).min();
     let leads_on = |shipped: &ShippedName| oldest.is_some_and(|oldest| shipped.to > oldest);
     let changes = ship::names(objects)?;
     let covered = Covered::of(changes.iter().filter(|it| leads_on(it)));

@@ -7,7 +7,7 @@
 //! Invariants: a folder without MANIFEST is refused as no store. So a killed process leaves no
 //! store of an earlier moment. After an error nothing is left in the folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::apply::{Changes, Restored, Unlogged};
@@ -16,16 +16,18 @@ use super::object_store::ObjectStore;
 use super::ship::{Covered, ShippedName};
 use super::staged::{Staged, publish};
 use super::values::ValueName;
-use super::{generation, ship, stored, values};
+use super::{generation, own_numbers, ship, stored, values};
 use crate::db::Db;
+use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME};
-use crate::files::names::LOCK_NAME;
+use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, leave_out};
+use crate::files::names::{LOCK_NAME, file_number};
 use crate::files::store_folder::lock_folder;
 use crate::plan::options::Options;
+use crate::plan::store_layout::GoneNumbers;
 use crate::shared::environment::Environment;
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::traits::Storage;
+use crate::storage::traits::{Append, Storage};
 use crate::sync::Arc;
 use crate::tools::checkpoint::{Made, Target, take_new_folder};
 use crate::tools::progress::Steps;
@@ -45,21 +47,31 @@ pub enum Until {
 pub(super) fn restore(
     objects: &dyn ObjectStore,
     generation: &Generation,
-    (storage, dir): (&dyn Storage, &Path),
+    (environment, dir): (&Environment, &Path),
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
-    let (folder, _lock) = take_new_folder(storage, dir)?;
+    let (folder, _lock) = take_new_folder(&*environment.storage, dir)?;
     let mut made = Made::in_folder(folder);
-    let filled = fill(objects, generation, &mut made, steps);
+    let left_out = left_out(generation, environment, dir);
+    let filled = fill(objects, generation, left_out, &mut made, steps);
     if filled.is_err() {
         made.remove();
     }
     filled
 }
 
+/// Returns the numbers that the restored store leaves out, so that it has its own.
+fn left_out(generation: &Generation, environment: &Environment, dir: &Path) -> GoneNumbers {
+    let files = generation.files.iter().filter_map(|file| file_number(&file.name));
+    let used = files.chain([generation.sequence]).max().expect("one is there");
+    let begin = own_numbers::begin((environment, dir), used);
+    GoneNumbers { next_file: begin, last_sequence: Sequence(begin) }
+}
+
 fn fill(
     objects: &dyn ObjectStore,
     generation: &Generation,
+    left_out: GoneNumbers,
     made: &mut Made,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
@@ -69,22 +81,26 @@ fn fill(
         return Err(Error::corrupt(path, 0, "a generation without a manifest"));
     };
     for file in generation.files.iter().filter(|file| !is_manifest(file)) {
-        write(objects, file, &file.name, made, steps)?;
+        let (mut out, path) = write(objects, file, &file.name, made, steps)?;
+        out.sync().map_err(Error::io(&path))?;
     }
     made.folder().sync()?;
-    write(objects, manifest, MANIFEST_NEW_NAME, made, steps)?;
+    let (out, path) = write(objects, manifest, MANIFEST_NEW_NAME, made, steps)?;
+    leave_out(left_out, (out, path, manifest.bytes))?;
     made.begin(MANIFEST_NAME.into());
     made.folder().rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
     made.folder().sync()
 }
 
+/// Writes the bytes of an object to a file. Returns the file, which is not durable yet, and its
+/// path.
 fn write(
     objects: &dyn ObjectStore,
     file: &StoredFile,
     name: &str,
     made: &mut Made,
     steps: &mut Steps<'_, '_>,
-) -> Result<()> {
+) -> Result<(Box<dyn Append>, PathBuf)> {
     let (mut out, path) = (made.folder().create(name)?, made.folder().path_of(name));
     made.begin(name.into());
     let expected = (file.bytes, file.checksum);
@@ -92,7 +108,7 @@ fn write(
         out.append(piece).map_err(Error::io(&path))?;
         steps.advance(piece.len() as u64)
     })?;
-    out.sync().map_err(Error::io(&path))
+    Ok((out, path))
 }
 
 /// The generation and the changes that make up a store as of a moment.
@@ -140,7 +156,7 @@ impl RestorePlan {
     ) -> Result<u64> {
         let storage = &environment.storage;
         let staged = environment.clone().storage(Arc::new(Staged(Arc::clone(storage))));
-        restore(objects, &self.from, (&*staged.storage, dir), steps)?;
+        restore(objects, &self.from, (&staged, dir), steps)?;
         let made = Db::open_with(dir, options.clone(), staged)
             .and_then(|db| self.apply(objects, (&db, &options), unlogged, steps))
             .and_then(|last| publish(&**storage, dir).map(|()| last));
@@ -203,7 +219,7 @@ pub(super) fn until(
     }
     steps.begin(plan.bytes(objects)?)?;
     if plan.changes.is_empty() {
-        restore(objects, &plan.from, (&*environment.storage, dir), steps)?;
+        restore(objects, &plan.from, (environment, dir), steps)?;
         return Ok(plan.from.sequence);
     }
     plan.make(objects, (dir, options), unlogged, (environment, steps))

@@ -176,7 +176,7 @@ fn ship_behind(
     loop {
         let (mut part, mut long_bytes) = (Part::default(), 0);
         while part.len() as u64 + long_bytes < PART_BYTES
-            && let Some(batch) = feed.next_with_readers(values::OBJECT_BYTES_MIN)?
+            && let Some(batch) = feed.next_with_readers(values::IN_CHANGES)?
         {
             let batch = put_values(objects, batch)?;
             long_bytes += batch.values.values().map(|it| it.name.bytes).sum::<u64>();
@@ -231,6 +231,32 @@ fn spaces(db: &Db) -> ShippedSpaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entries::batch::Batch;
+    use crate::plan::background::Background;
+    use crate::plan::options::Options;
+    use crate::read::changes::ReadWhole;
+    use crate::storage::memory::Memory;
+    use crate::sync::Arc;
+
+    #[test] // A restore would refuse longer objects. Batches that meet form one group.
+    fn what_changes_hold_themselves_has_a_bound_whatever_is_written_together() {
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let options = Options::new().value_threshold(1 << 10).background(Background::Stepped);
+        let db = Db::open_with("db", options, environment).expect("opens");
+        let mut batch = Batch::new();
+        (0..9u8).for_each(|key| _ = batch.put([key], vec![key; 2000]));
+        db.write(batch).expect("writes");
+        db.sync().expect("syncs");
+        let mut feed = db.changes_since(0).expect("begins");
+        let whole = ReadWhole { value_below: 1 << 20, batch_bytes: 5000 };
+        let BatchWithReaders { batch, long } =
+            feed.next_with_readers(whole).expect("reads").expect("one batch");
+        let readers: Vec<u64> = long.iter().map(|it| it.reader.len()).collect();
+        assert_eq!((batch.changes.len(), readers), (9, vec![2000; 7]));
+        let mut part = Part::default();
+        part.add(&ShippedBatch { batch, values: BTreeMap::new() });
+        assert!((4000..5000).contains(&part.len()), "{} bytes", part.len());
+    }
 
     #[test]
     fn writes_are_covered_behind_the_first_up_to_the_last() {

@@ -15,13 +15,13 @@ use crate::entries::entry::VALUE_BYTES_MAX;
 use crate::entries::value_ref::VALUE_APART_BYTES_MAX;
 use crate::error::{Error, Result};
 use crate::files::value_files::PutValue;
-use crate::read::changes::LongValue;
+use crate::read::changes::{LongValue, ReadWhole};
 use crate::tools::progress::Steps;
 use crate::tree::table_files::TableFiles;
 
 pub(super) const PREFIX: &str = "value-";
-/// Values apart of at least this many bytes are objects of their own.
-pub(super) const OBJECT_BYTES_MIN: u64 = 1 << 20;
+/// The values apart that changes have. Others are objects of their own.
+pub(super) const IN_CHANGES: ReadWhole = ReadWhole { value_below: 1 << 20, batch_bytes: 1 << 30 };
 /// Values of at least this many bytes are restored as a stream, each into its own value file.
 /// Shorter ones share files, as if they had been put.
 const STREAMED_BYTES_MIN: u64 = 4 << 20;

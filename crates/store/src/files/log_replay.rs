@@ -35,7 +35,7 @@ pub(crate) struct ReplayedLog {
     last: Sequence,
     /// The sequence number of its last entry.
     last_entry: Sequence,
-    /// How many of its bytes were durable when its last group was written.
+    /// How many of its bytes were durable, as its groups say.
     pub(crate) said_bytes: u64,
 }
 
@@ -184,19 +184,22 @@ impl Replay<'_> {
         names: &[String],
         end: Option<u64>,
     ) -> Result<(Replayed, Option<u64>)> {
-        let mut torn_at = None;
+        let (mut torn_at, mut said_bytes) = (None, 0);
         loop {
-            let replayed = self.all(names, torn_at.or(end))?;
-            match replayed.torn_at {
-                Some(found) => torn_at = Some(found),
-                None => return Ok((replayed, torn_at)),
-            }
+            let replayed = self.all(names, torn_at.or(end), said_bytes)?;
+            let Some(found) = replayed.torn_at else { return Ok((replayed, torn_at)) };
+            torn_at = Some(found);
+            // Groups that do not count, since their values are missing, still know what was
+            // durable before them.
+            said_bytes = replayed.logs.last().map_or(0, |newest| newest.said_bytes);
         }
     }
 
-    /// Replays all logs; the newest one up to `torn_at`, if that is known.
-    fn all(&self, names: &[String], torn_at: Option<u64>) -> Result<Replayed> {
-        let logs = found_logs(self.folder, names, self.layout.logs)?;
+    /// Replays all logs; the newest one up to `torn_at`, if that is known. At least `said_bytes` of
+    /// its bytes were durable.
+    fn all(&self, names: &[String], torn_at: Option<u64>, said_bytes: u64) -> Result<Replayed> {
+        let mut logs = found_logs(self.folder, names, self.layout.logs)?;
+        logs.last_mut().into_iter().for_each(|newest| newest.said_bytes = said_bytes);
         let mut replayed = Replayed { logs, ..Default::default() };
         for place in 0..replayed.logs.len() {
             let next = replayed.logs.get(place + 1);

@@ -7,7 +7,7 @@
 //! file is unknown, so the next edit goes into a new file. That file is renamed over the old one.
 //! The same happens when the file has grown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 
@@ -22,7 +22,7 @@ use crate::plan::store_layout::{
 };
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::traits::ReadAt;
+use crate::storage::traits::{Append, ReadAt};
 
 /// The format version of all files of a store. A store of another version is refused.
 pub const FORMAT_VERSION: u32 = 8;
@@ -261,6 +261,18 @@ impl Manifest {
         writer.sync()?;
         Ok(writer)
     }
+}
+
+/// Appends an edit to a manifest of `len` bytes that no store uses yet, and makes the file durable:
+/// these numbers are never given. Requires: the file ends behind an edit.
+pub(crate) fn leave_out(
+    numbers: GoneNumbers,
+    (file, path, len): (Box<dyn Append>, PathBuf, u64),
+) -> Result<()> {
+    let edit = StoreEdit { gone: Some(numbers), ..StoreEdit::default() };
+    let mut writer = RecordWriter::go_on((file, len), path, SALT);
+    writer.append(&encode(&edit))?;
+    writer.sync()
 }
 
 /// Returns the version of a header, if it is one of `versions`.

@@ -62,8 +62,12 @@ impl RecordWriter {
         header: &[u8],
     ) -> Result<Self> {
         file.append(header).map_err(Error::io(&path))?;
-        let len = header.len() as u64;
-        Ok(RecordWriter { file, path, salt, len, record: Writer::new(), failed: false })
+        Ok(RecordWriter::go_on((file, header.len() as u64), path, salt))
+    }
+
+    /// Continues a file of `len` bytes. Requires: it ends behind a record or behind the header.
+    pub(crate) fn go_on((file, len): (Box<dyn Append>, u64), path: PathBuf, salt: u64) -> Self {
+        RecordWriter { file, path, salt, len, record: Writer::new(), failed: false }
     }
 
     /// Appends a record. After an error the file takes no more records.

@@ -380,18 +380,17 @@ impl Follower {
         Ok((moment, trees))
     }
 
-    /// Gives a target the files of the store as it is shown now. The copy skips `numbers_later`
-    /// numbers. Returns the number of its last write.
+    /// Gives a target the files of the store as it is shown now. Returns the number of its last
+    /// write.
     pub(crate) fn give_files(
         &self,
         target: &mut dyn checkpoint::Target,
-        numbers_later: u64,
         listener: &mut OnProgress<'_>,
     ) -> Result<u64> {
         let _call = self.following.store.folder.life().enter()?;
         let (moment, trees) = self.pinned()?;
         let (followed, steps) = (moment.followed(&trees), &mut Steps::new(listener));
-        checkpoint::fill_of_followed(followed, target, numbers_later, steps)?;
+        checkpoint::fill_of_followed(followed, target, steps)?;
         Ok(moment.at.0)
     }
 

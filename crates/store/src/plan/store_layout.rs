@@ -56,11 +56,12 @@ pub(crate) struct StoreLayout {
     /// No key space has, or ever had, this number or a larger one.
     pub(crate) next_keyspace: u32,
     pub(crate) logs: LogNumbers,
-    /// The numbers of dropped key spaces. They are not given again.
+    /// Numbers of dropped key spaces, and others that are not given.
     gone: GoneNumbers,
 }
 
-/// Upper bounds of the file numbers and sequence numbers of dropped key spaces.
+/// Upper bounds of the file numbers and sequence numbers of dropped key spaces, and of those that a
+/// restored store leaves out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GoneNumbers {
     pub(crate) next_file: u64,
@@ -162,12 +163,6 @@ impl StoreLayout {
         let keyspaces = BTreeMap::from([(KeyspaceId::DEFAULT, keyspace)]);
         let names = BTreeMap::from([(DEFAULT_NAME.into(), KeyspaceId::DEFAULT)]);
         StoreLayout { keyspaces, names, next_keyspace: 1, logs, gone: GoneNumbers::default() }
-    }
-
-    /// Never gives file numbers and sequence numbers up to these again.
-    pub(crate) fn leave_out(&mut self, file: u64, write: Sequence) {
-        let GoneNumbers { next_file, last_sequence } = &mut self.gone;
-        (*next_file, *last_sequence) = ((file + 1).max(*next_file), write.max(*last_sequence));
     }
 
     /// Replaces the tree of a key space. Requires: the key space exists.

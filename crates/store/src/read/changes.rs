@@ -85,11 +85,25 @@ impl ChangeBatch {
     }
 }
 
-/// A batch whose long values were not read. They are empty in it, and have readers instead.
+/// A batch of which some values were not read. They are empty in it, and have readers instead.
 pub(crate) struct BatchWithReaders {
     pub(crate) batch: ChangeBatch,
-    /// The long values, in the order of the writes.
+    /// These values, in the order of the writes.
     pub(crate) long: Vec<LongValue>,
+}
+
+/// Which values apart a feed reads into memory. The others get readers.
+#[derive(Clone, Copy)]
+pub(crate) struct ReadWhole {
+    /// A value has fewer bytes.
+    pub(crate) value_below: u64,
+    /// All of a batch together have at most so many bytes. A batch may be a group of any number of
+    /// writes, since the size of a group does not count values apart.
+    pub(crate) batch_bytes: u64,
+}
+
+impl ReadWhole {
+    const ALL: ReadWhole = ReadWhole { value_below: u64::MAX, batch_bytes: u64::MAX };
 }
 
 /// A long value, to be read in parts. Its file is kept while this lives.
@@ -144,29 +158,32 @@ impl Changes {
     ///
     /// # Errors
     /// `Gone`: no log holds the next writes any more, or a bulk load bypassed the logs. Or a value
-    /// stored apart was overwritten and no longer exists. `Corrupt`: a log is damaged. `Io`: a log
-    /// cannot be read; ask again. `Closed`: the store was closed. `ValueTooLong`: the next value
-    /// has more than 1 GiB, which the feed cannot deliver; continue from a snapshot. An error skips
-    /// nothing.
+    /// stored apart was overwritten, or moved by a merge, and its file no longer exists. `Corrupt`:
+    /// a log is damaged. `Io`: a log cannot be read; ask again. `Closed`: the store was closed.
+    /// `ValueTooLong`: the next value has more than 1 GiB, which the feed cannot deliver; continue
+    /// from a snapshot. An error skips nothing.
     pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
-        let next = self.next_with_readers(u64::MAX)?;
+        let next = self.next_with_readers(ReadWhole::ALL)?;
         Ok(next.map(|next| next.batch))
     }
 
-    /// As `next_batch`, but a value that is stored apart and has at least `bytes` bytes gets a
-    /// reader instead of being read. So long values take no memory, and none is too long.
-    pub(crate) fn next_with_readers(&mut self, bytes: u64) -> Result<Option<BatchWithReaders>> {
-        let next = self.try_next(bytes);
+    /// As `next_batch`, but values that are stored apart get readers instead of being read, except
+    /// those that `whole` allows. So long values take no memory, and none is too long.
+    pub(crate) fn next_with_readers(
+        &mut self,
+        whole: ReadWhole,
+    ) -> Result<Option<BatchWithReaders>> {
+        let next = self.try_next(whole);
         self.has_failed = next.is_err();
         next
     }
 
-    fn try_next(&mut self, long_bytes: u64) -> Result<Option<BatchWithReaders>> {
+    fn try_next(&mut self, whole: ReadWhole) -> Result<Option<BatchWithReaders>> {
         let tree = Arc::clone(&self.tree);
         let _call = tree.life().enter()?;
         while self.ready.is_empty() && self.read_part()? {}
         let long = match self.ready.front_mut() {
-            Some(next) => next.read_values(&tree, self.delivered, long_bytes)?,
+            Some(next) => next.read_values(&tree, self.delivered, whole)?,
             None => Vec::new(),
         };
         let next = self.ready.pop_front().map(|next| next.batch);
@@ -286,28 +303,30 @@ struct ReadBatch {
 }
 
 impl ReadBatch {
-    /// Reads the values apart, and returns readers for those of at least `long_bytes` bytes.
-    /// `delivered`: the last write that was delivered.
+    /// Reads the values apart that `whole` allows, and returns readers for the others. `delivered`:
+    /// the last write that was delivered.
     ///
     /// # Errors
-    /// `Gone`: the key was overwritten, and the value no longer exists.
+    /// `Gone`: the value was overwritten, or a merge has moved it, and its file no longer exists.
     fn read_values(
         &mut self,
         tree: &OpenTree,
         delivered: Sequence,
-        long_bytes: u64,
+        whole: ReadWhole,
     ) -> Result<Vec<LongValue>> {
-        let (store, mut long) = (&tree.table_files.values.store, Vec::new());
+        let (store, mut long, mut left) =
+            (&tree.table_files.values.store, Vec::new(), whole.batch_bytes);
         for (change, apart) in self.batch.changes.iter_mut().zip(&mut self.apart) {
             let Some(at) = apart.as_ref() else { continue };
             let gone =
                 |_| Error::Gone { since: delivered.0, first: change.sequence + 1, file: None };
             let file = store.held(at.file).map_err(gone)?;
-            if at.len >= long_bytes {
+            if at.len >= whole.value_below || at.len > left {
                 let reader = ValueReader::of_file((file, store.files()), *at, None)?;
                 long.push(LongValue { sequence: change.sequence, mark: at.checksum, reader });
                 continue;
             }
+            left -= at.len;
             let read = file.read(store.files(), at)?;
             let bytes = read.bytes[read.range].to_vec();
             match &mut change.kind {

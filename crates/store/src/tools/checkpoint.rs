@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::files::names::{LOCK_NAME, image_name, table_name, value_name, wal_name};
 use crate::files::store_folder::{FolderLock, lock_folder};
+use crate::files::value_file::ValueFile;
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
 use crate::plan::store_layout::{LogNumbers, StoreLayout};
@@ -44,7 +45,7 @@ pub(crate) fn checkpoint(
 ) -> Result<()> {
     let (folder, _lock) = take_new_folder(&*main.env.storage, dir)?;
     let mut made = Made::in_folder(folder);
-    let filled = fill(main, keyspaces, &mut made, 0, steps).map(drop);
+    let filled = fill(main, keyspaces, &mut made, steps).map(drop);
     if filled.is_err() {
         made.remove();
     }
@@ -61,7 +62,7 @@ pub(crate) fn of_followed(
 ) -> Result<()> {
     let (folder, _lock) = take_new_folder(storage, dir)?;
     let mut made = Made::in_folder(folder);
-    let filled = fill_of_followed(followed, &mut made, 0, steps);
+    let filled = fill_of_followed(followed, &mut made, steps);
     if filled.is_err() {
         made.remove();
     }
@@ -162,12 +163,27 @@ impl Made {
     }
 }
 
+/// A tree at one moment.
+struct SourceTree {
+    tree: Arc<OpenTree>,
+    version: Arc<Version>,
+    /// The value files of the moment. The version's active memtable grows, and refers to more.
+    values: Vec<Arc<ValueFile>>,
+}
+
+impl SourceTree {
+    fn of((tree, version): (Arc<OpenTree>, Arc<Version>)) -> Self {
+        let values = version.value_files().into_values().map(|(file, _)| file).collect();
+        SourceTree { tree, version, values }
+    }
+}
+
 /// The trees of a store at one moment.
 struct CheckpointSource {
     /// The newest write that is visible.
     last: Sequence,
-    /// Each tree with its version at the moment; at least one.
-    trees: Vec<(Arc<OpenTree>, Arc<Version>)>,
+    /// At least one.
+    trees: Vec<SourceTree>,
     /// Includes key spaces of which nothing was read yet.
     layout: StoreLayout,
     /// Open files of another process, which may remove them.
@@ -178,30 +194,31 @@ impl CheckpointSource {
     /// Captures the present moment. No group is written meanwhile, so no batch is in some trees
     /// only. The trees stay in use while the returned `EngineUse`s are held.
     fn now(main: &Arc<Engine>, keyspaces: &Keyspaces) -> (Self, Vec<EngineUse>) {
-        keyspaces.hold_still(|others| {
+        let (last, trees, layout, uses) = keyspaces.hold_still(|others| {
             let _writer = main.commit.writer();
             let last = main.snapshots.visible();
             let engines = std::iter::once(main).chain(others);
             let pinned = |engine: &Arc<Engine>| {
                 ((Arc::clone(&engine.tree), engine.current.hold()), engine.used())
             };
-            let (trees, uses) = engines.map(pinned).unzip();
-            let layout = main.manifest().layout().clone();
-            (CheckpointSource { last, trees, layout, open: HashMap::new() }, uses)
-        })
+            let (trees, uses): (Vec<_>, _) = engines.map(pinned).unzip();
+            (last, trees, main.manifest().layout().clone(), uses)
+        });
+        let trees = trees.into_iter().map(SourceTree::of).collect();
+        (CheckpointSource { last, trees, layout, open: HashMap::new() }, uses)
     }
 
     /// Captures a followed store. Opens its tables and value files if they are not open.
     fn of((trees, layout, last): Followed<'_>) -> Result<Self> {
-        let pinned = |tree: &Arc<OpenTree>| (Arc::clone(tree), tree.current.hold());
+        let pinned = |tree: &Arc<OpenTree>| SourceTree::of((Arc::clone(tree), tree.current.hold()));
         let trees: Vec<_> = trees.iter().map(pinned).collect();
         let mut open = HashMap::new();
-        for (tree, version) in &trees {
+        for SourceTree { tree, version, values } in &trees {
             let tables = version.files().map(|table| (table_name(table.file()), table.reader()));
             open.extend(tables.map(|(name, reader)| (name, Arc::clone(reader))));
-            for (number, (file, _)) in version.value_files() {
+            for file in values {
                 let reader = file.reader(&tree.table_files.files)?;
-                open.insert(value_name(number), Arc::clone(reader));
+                open.insert(value_name(file.number()), Arc::clone(reader));
             }
         }
         Ok(CheckpointSource { last, trees, layout, open })
@@ -210,19 +227,18 @@ impl CheckpointSource {
     /// Returns a number above those of all its files. No edit records the numbers of logs and new
     /// value files.
     fn number_above(&self) -> u64 {
-        let values = self.trees.iter().flat_map(|(_, version)| version.value_files().into_keys());
+        let values = self.trees.iter().flat_map(|it| &it.values).map(|file| file.number());
         let newest = values.chain([self.layout.logs.newest]).max().unwrap_or_default();
         (newest + 1).max(self.layout.next_file())
     }
 }
 
-/// Gives a target all files of a store with all writes that are visible now. The new store skips
-/// `numbers_later` file numbers and sequence numbers. Returns the number of its last write.
+/// Gives a target all files of a store with all writes that are visible now. Returns the number of
+/// the last one.
 pub(crate) fn fill(
     main: &Arc<Engine>,
     keyspaces: &Keyspaces,
     made: &mut dyn Target,
-    numbers_later: u64,
     steps: &mut Steps<'_, '_>,
 ) -> Result<Sequence> {
     // Registering the number keeps entries that the versions see.
@@ -230,19 +246,18 @@ pub(crate) fn fill(
     let (source, _uses) = CheckpointSource::now(main, keyspaces);
     let last = source.last;
     let number = main.table_files.new_file();
-    fill_with(source, number, made, numbers_later, steps).map(|()| last)
+    fill_with(source, number, made, steps).map(|()| last)
 }
 
 /// Like `fill`, for a store that another process writes.
 pub(crate) fn fill_of_followed(
     followed: Followed<'_>,
     made: &mut dyn Target,
-    numbers_later: u64,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     let source = CheckpointSource::of(followed)?;
     let number = source.number_above();
-    fill_with(source, number, made, numbers_later, steps)
+    fill_with(source, number, made, steps)
 }
 
 /// Fills a target with the store at a moment. `number`: above those of all its files.
@@ -250,7 +265,6 @@ fn fill_with(
     CheckpointSource { last, trees, mut layout, open }: CheckpointSource,
     number: u64,
     made: &mut dyn Target,
-    numbers_later: u64,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     let take = |from: &OpenFolder, name: String, made: &mut dyn Target| {
@@ -258,15 +272,15 @@ fn fill_with(
         made.take(from, name, open)
     };
     let files = |version: &Version| version.files().count() as u64;
-    steps.begin(trees.iter().map(|(_, version)| files(version)).sum())?;
-    for (tree, version) in &trees {
+    steps.begin(trees.iter().map(|it| files(&it.version)).sum())?;
+    for SourceTree { tree, version, values } in &trees {
         let folder = &tree.table_files.folder;
         for table in version.files() {
             take(folder, table_name(table.file()), made)?;
             steps.advance(1)?;
         }
-        let values = seal_values(tree, version)?;
-        values.into_iter().try_for_each(|name| take(folder, name, made))?;
+        seal_values(tree, values)?;
+        values.iter().try_for_each(|file| take(folder, value_name(file.number()), made))?;
         let mut layout_of_tree = (*version.layout).clone();
         link_images(tree, made, &mut layout_of_tree)?;
         layout_of_tree.next_file = number + 1;
@@ -274,22 +288,16 @@ fn fill_with(
     }
     let newest = if write_log(made, number, &trees, last)? { number } else { 0 };
     layout.logs = LogNumbers { live: number, newest, ..layout.logs };
-    if numbers_later > 0 {
-        layout.leave_out(number + numbers_later, Sequence(last.0 + numbers_later));
-    }
     made.folder().sync()?;
     [MANIFEST_NEW_NAME, MANIFEST_NAME].into_iter().for_each(|name| made.begin(name.into()));
     Manifest::create(made.folder(), layout).map(drop)
 }
 
-/// Returns the names of the value files that a version refers to. Nothing is appended to them any
-/// more.
-fn seal_values(tree: &OpenTree, version: &Version) -> Result<Vec<String>> {
+/// Makes value files durable. Nothing is appended to them any more.
+fn seal_values(tree: &OpenTree, files: &[Arc<ValueFile>]) -> Result<()> {
     let values = &tree.table_files.values;
-    let files = version.value_files();
-    files.values().for_each(|(file, _)| values.retire(file));
-    values.store.sync()?;
-    Ok(files.keys().map(|file| value_name(*file)).collect())
+    files.iter().for_each(|file| values.retire(file));
+    values.store.sync()
 }
 
 /// Takes the filter's images, except those that newer ones have replaced. The parts of these are
@@ -312,10 +320,10 @@ fn link_images(tree: &OpenTree, made: &mut dyn Target, layout: &mut Layout) -> R
 fn write_log(
     made: &mut dyn Target,
     number: u64,
-    trees: &[(Arc<OpenTree>, Arc<Version>)],
+    trees: &[SourceTree],
     last: Sequence,
 ) -> Result<bool> {
-    let memtables = trees.iter().flat_map(|(tree, version)| {
+    let memtables = trees.iter().flat_map(|SourceTree { tree, version, .. }| {
         let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
         let memtables = sealed.chain([&version.active.memtable]);
         memtables.map(|memtable| (tree.keyspace, &**memtable))

@@ -3,7 +3,8 @@
 //! sound manifest   its trees, without what is lost  (repair_tables.rs, repair_logs.rs)
 //! else             trees of all readable tables     (repair_layout.rs, repair_untangle.rs)
 //! damaged logs     their readable writes become a table, the newest run
-//! then             lost/ gets what was damaged -> MANIFEST -> what is in lost/ leaves the folder
+//! then             lost/ gets what was damaged -> MANIFEST -> what is in lost/ leaves the folder,
+//!                  except value files with other values, which are in both
 //! ```
 //! A manifest is sound if all of its tables exist and no other table is newer. Its end must be
 //! intact, too, or the logs must continue where its tables end. The manifest of a sound store meets
@@ -27,7 +28,7 @@ use crate::files::cache::BlockCache;
 use crate::files::log_check::LogCheck;
 use crate::files::log_replay::replay_logs;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
-use crate::files::names::{free_number, image_name, numbers_of, table_name, wal_name};
+use crate::files::names::{free_number, image_name, numbers_of, table_name, value_name, wal_name};
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
 use crate::files::table::made_of::MadeOf;
@@ -47,7 +48,7 @@ use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
 use crate::tools::repair_tables::{Mended, mend};
 use crate::tools::repair_untangle::{Untangled, untangle};
-use crate::tools::repair_values::lost_in_logs;
+use crate::tools::repair_values::{lost_in_logs, referred_files};
 use crate::tree::guard_image;
 use crate::tree::obsolete_files::Obsolete;
 use crate::tree::run_writer::RunOutput;
@@ -604,7 +605,20 @@ impl Repair<'_, '_> {
         Ok(Some(output))
     }
 
+    /// Sets value files aside that the repaired store does not refer to: an opening would remove
+    /// them. Returns those that it does refer to, and that have lost values as well.
+    fn set_values_aside(&self, repaired: &mut RepairedStore) -> Result<Vec<String>> {
+        let files_of = |id| self.files_of(id);
+        let referred = referred_files(&files_of, &self.names, &repaired.layout)?;
+        let (needed, others): (Vec<_>, Vec<_>) =
+            self.numbers(value_name).into_iter().partition(|file| referred.contains(file));
+        repaired.aside.extend(others.into_iter().map(value_name));
+        let damaged = needed.into_iter().filter(|file| self.report.lost_in_values.contains(file));
+        Ok(damaged.map(value_name).collect())
+    }
+
     fn install(&mut self, mut repaired: RepairedStore) -> Result<()> {
+        let damaged = self.set_values_aside(&mut repaired)?;
         // A file with several pieces leaves the folder once.
         repaired.aside.sort_unstable();
         repaired.aside.dedup();
@@ -613,7 +627,7 @@ impl Repair<'_, '_> {
         folder.sync()?;
         let mut taken = lost.list()?;
         let manifest = self.has(MANIFEST_NAME).then(|| MANIFEST_NAME.to_string());
-        for name in repaired.aside.iter().chain(&manifest) {
+        for name in repaired.aside.iter().chain(&damaged).chain(&manifest) {
             let free = free_name(name, &taken);
             link_or_copy((folder, name), (&lost, &free))?;
             taken.push(free.clone());

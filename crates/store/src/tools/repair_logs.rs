@@ -23,7 +23,7 @@ use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
-use crate::tools::repair_values::lost_value;
+use crate::tools::repair_values::{LostValue, lost_value};
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
@@ -90,9 +90,8 @@ pub(crate) fn save_writes(
                 if !keeps(keyspace, entry)? {
                     continue;
                 }
-                if let Some(what) = lost_value(values, entry)? {
-                    let file = wal_name(number);
-                    lost_values.push(Loss { file, offset: 0, what, entries: Some(1) });
+                if let Some(lost) = lost_value(values, entry)? {
+                    lost_values.push((number, lost));
                 } else {
                     saved.entry(keyspace).or_default().push(SavedWrite::of(entry));
                 }
@@ -106,7 +105,10 @@ pub(crate) fn save_writes(
         saver.lose(wal_name(gone), 0, format!("{begins} is missing"));
     }
     saver.drop_empty_losses();
-    report.lost.extend(lost_values);
+    for (log, LostValue { file, what }) in lost_values {
+        report.lost_in_values.insert(file);
+        report.lost.push(Loss { file: wal_name(log), offset: 0, what, entries: Some(1) });
+    }
     for writes in saved.values_mut() {
         writes.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
         writes.dedup_by(|one, other| one.sequence == other.sequence && one.key == other.key);

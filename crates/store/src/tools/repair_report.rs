@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: all was saved if both are empty.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::files::log_check::LogCounts;
@@ -76,4 +77,6 @@ pub struct RepairReport {
     pub notes: Vec<String>,
     /// The files that are now in the subfolder `lost`.
     pub set_aside: Vec<String>,
+    /// The value files that lost values are to be in.
+    pub(crate) lost_in_values: BTreeSet<u64>,
 }

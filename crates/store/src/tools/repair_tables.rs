@@ -18,7 +18,7 @@ use crate::files::value_files::StoreValues;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tools::repair_report::{Loss, RepairReport};
-use crate::tools::repair_values::{has_lost_values, lost_value};
+use crate::tools::repair_values::{LostValue, has_lost_values, lost_value};
 use crate::tools::verify::check_flush;
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
@@ -134,7 +134,10 @@ impl Copier<'_> {
         while let Some(entry) = cursor.entry().filter(|entry| self.goes_on(entry)) {
             if self.belongs(entry.key) {
                 match lost_value(self.values, &entry)? {
-                    Some(what) => self.lose(offset, what, Some(1)),
+                    Some(LostValue { file, what }) => {
+                        self.report.lost_in_values.insert(file);
+                        self.lose(offset, what, Some(1));
+                    }
                     None => self.writer.add(&entry)?,
                 }
             }

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use trommel::backup::{Backups, FolderObjects, Generation, Unlogged, Until};
 use trommel::merge_operators::Concat;
-use trommel::storage::{Memory, Storage};
+use trommel::storage::{Clock, Memory, Storage};
 use trommel::testing::{Fault, ManualClock};
 use trommel::tools::Progress;
 use trommel::{Background, Batch, Db, Environment, Error, KeyspaceOptions, Options, SyncPolicy};
@@ -224,6 +224,68 @@ fn what_two_stores_of_one_origin_make_is_not_mixed() {
         assert_eq!(last.expect("restores"), *sequence);
         assert_eq!(contents(&world.open(&dir)), *expected, "moment {place}");
     }
+}
+
+/// Two stores of one generation: neither continues where the other one has shipped.
+#[test]
+fn what_two_restored_stores_make_is_not_mixed() {
+    let world = World::new();
+    let (db, backups) = (world.open("db"), world.backups());
+    write(&db, 0);
+    let first = backups.back_up(&db).expect("backs up");
+    let [one, two] = ["one", "two"].map(|dir| {
+        backups.restore(first.number, dir).expect("restores");
+        world.open(dir)
+    });
+    one.put("a", "1").expect("puts");
+    backups.back_up(&one).expect("backs up");
+    (0..100u8).for_each(|key| one.put([key], "one").expect("puts"));
+    backups.ship(&one).expect("ships");
+    (0..50u8).for_each(|key| two.put([key], "two").expect("puts"));
+    assert!(matches!(backups.ship(&two), Err(Error::Gone { .. })));
+    backups.back_up(&two).expect("backs up");
+    let now = Until::Time(world.clock.since_epoch());
+    backups.restore_until(now, "again", options()).expect("restores");
+    assert_eq!(contents(&world.open("again")), contents(&two));
+}
+
+/// A store that was restored has greater numbers of writes, and an older generation.
+#[test]
+fn pruning_keeps_the_changes_of_a_newer_generation_with_smaller_numbers() {
+    let world = World::new();
+    let (db, backups) = (world.open("db"), world.backups());
+    write(&db, 0);
+    let first = backups.back_up(&db).expect("backs up");
+    backups.restore(first.number, "other").expect("restores");
+    let other = world.open("other");
+    write(&other, 1);
+    backups.back_up(&other).expect("backs up");
+    write(&db, 2);
+    backups.back_up(&db).expect("backs up");
+    write(&db, 3);
+    let shipped = backups.ship(&db).expect("ships");
+    assert_eq!(backups.prune(2).expect("prunes").generations, [1]);
+    let last = backups.restore_until(Until::Sequence(shipped.to), "again", options());
+    assert_eq!(last.expect("the changes are there"), shipped.to);
+    assert_eq!(contents(&world.open("again")), contents(&db));
+}
+
+/// Every prune failed once it had removed the records of generations.
+#[test]
+fn a_folder_of_backups_may_have_subfolders() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let backups = Backups::in_folder(dir.path().join("backups")).expect("opens");
+    std::fs::create_dir(dir.path().join("backups/lost+found")).expect("makes it");
+    let db = Db::open(dir.path().join("db"), options()).expect("opens");
+    for _ in 0..2 {
+        db.put("a", "b").expect("puts");
+        backups.back_up(&db).expect("backs up");
+        backups.ship(&db).expect("ships");
+    }
+    let pruned = backups.prune(1).expect("prunes");
+    assert_eq!(pruned.generations, [1]);
+    assert!(pruned.objects > 0);
+    assert!(dir.path().join("backups/lost+found").is_dir());
 }
 
 #[test]

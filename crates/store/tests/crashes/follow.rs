@@ -9,7 +9,7 @@ mod gone;
 mod histories;
 mod logs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -312,6 +312,39 @@ fn key_spaces_without_a_log_are_seen_as_they_were_flushed() {
     unlogged.flush().expect("flushes");
     catch_up(&follower);
     assert_eq!(followed.get("key").expect("reads").as_deref(), Some(&b"1"[..]));
+}
+
+/// The memtable of the moment goes on, and refers to value files that go before they are copied.
+#[test]
+fn a_checkpoint_of_a_follower_takes_no_values_of_later_moments() {
+    let disk = Memory::new();
+    let options = || options().value_threshold(256).value_file_bytes(4096).compression(false);
+    let db = open_with(&disk, options());
+    db.put("table", vec![1; 300]).expect("puts");
+    db.flush().expect("flushes");
+    db.put("log", vec![2; 3000]).expect("puts");
+    follow_write(&db);
+    let follower = follow(&disk);
+    let names = || disk.list(Path::new("db")).expect("lists").into_iter();
+    let value_files = || names().filter(|it| it.ends_with(".value")).collect::<BTreeSet<_>>();
+    let (before, mut is_first) = (value_files(), true);
+    let mut listener = |_: trommel::tools::Progress| {
+        if std::mem::take(&mut is_first) {
+            ["later", "last"].iter().for_each(|key| db.put(key, vec![3; 5000]).expect("puts"));
+            follow_write(&db);
+            assert!(catch_up(&follower));
+            let later = value_files().difference(&before).cloned().collect::<BTreeSet<_>>();
+            ["later", "last"].iter().for_each(|key| db.put(key, "short").expect("puts"));
+            db.compact().expect("merges");
+            assert!(!later.is_empty() && value_files().is_disjoint(&later), "{later:?}");
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    follower.checkpoint_with_progress("copy", &mut listener).expect("all of its moment is there");
+    let copy = Db::open_with("copy", options(), environment(&disk)).expect("opens");
+    let found = |key: &str| copy.get(key).expect("reads").map(|value| value.len());
+    assert_eq!(["table", "log", "later", "last"].map(found), [Some(300), Some(3000), None, None]);
+    assert!(copy.verify().expect("verifies").damage.is_empty());
 }
 
 #[test]

@@ -15,6 +15,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -34,6 +35,9 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** What a store and its key spaces do, method by method. */
 final class StoreTest {
+    /** A byte of the first block of a table. */
+    private static final int DAMAGED_BYTE = 100;
+
     @TempDir Path folder;
     private Store store;
 
@@ -418,6 +422,7 @@ final class StoreTest {
         words.compact();
         store.dropKeyspace("terms");
         assertThrows(KeyspaceDroppedException.class, () -> words.get(bytes("k")));
+        assertThrows(KeyspaceDroppedException.class, words::sequence);
         assertThrows(NoKeyspaceException.class, () -> store.dropKeyspace("terms"));
         assertThrows(OptionException.class, () -> store.dropKeyspace("default"));
     }
@@ -481,6 +486,34 @@ final class StoreTest {
         store.flush();
         VerifyReport sound = store.verify();
         assertTrue(sound.isSound() && sound.entries() >= 1000 && sound.tables() >= 1);
+        Path table = reopenWithDamage();
+        VerifyReport damaged = store.verify();
+        assertFalse(damaged.isSound());
+        assertTrue(damaged.damage().toString().contains(table.getFileName().toString()));
+        CorruptException corrupt =
+                assertThrows(CorruptException.class, () -> texts(store.iterator()));
+        assertEquals(2, corrupt.code());
+        assertTrue(corrupt.getMessage().contains(table.getFileName().toString()));
+    }
+
+    @Test
+    void snapshotsAndTransactionsBeginWhateverOneKeyHas() throws Exception {
+        store.put(bytes(""), bytes("value"));
+        for (int number = 0; number < 1000; number++) {
+            store.put(key(number), bytes("value " + number));
+        }
+        store.flush();
+        reopenWithDamage();
+        assertThrows(CorruptException.class, () -> store.get(bytes("")));
+        store.put(bytes("k"), bytes("v"));
+        try (Snapshot snapshot = store.snapshot(); Transaction transaction = store.transaction()) {
+            assertEquals("v", text(snapshot.get(bytes("k"))));
+            assertEquals("v", text(transaction.get(bytes("k"))));
+        }
+    }
+
+    /** Changes a byte of the first block of a table, which it gives. */
+    private Path reopenWithDamage() throws IOException {
         store.close();
         Path table;
         try (var files = Files.walk(folder.resolve("store"))) {
@@ -490,16 +523,10 @@ final class StoreTest {
                             .orElseThrow();
         }
         byte[] bytes = Files.readAllBytes(table);
-        bytes[100] ^= 1;
+        bytes[DAMAGED_BYTE] ^= 1;
         Files.write(table, bytes);
         store = Store.open(folder.resolve("store"));
-        VerifyReport damaged = store.verify();
-        assertFalse(damaged.isSound());
-        assertTrue(damaged.damage().toString().contains(table.getFileName().toString()));
-        CorruptException corrupt =
-                assertThrows(CorruptException.class, () -> texts(store.iterator()));
-        assertEquals(2, corrupt.code());
-        assertTrue(corrupt.getMessage().contains(table.getFileName().toString()));
+        return table;
     }
 
     @Test

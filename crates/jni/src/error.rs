@@ -24,7 +24,7 @@ const NO_MEMORY: u32 = 1002;
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
 /// Why a call failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Failure {
     Told {
         code: u32,

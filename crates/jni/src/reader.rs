@@ -60,6 +60,22 @@ impl Reader {
         }
     }
 
+    /// Fails if the store was closed, or the key space was dropped. Nothing is read.
+    pub(crate) fn check_open(&self) -> Outcome<()> {
+        // A question about no ranges does what every read does first, and no more.
+        const NO_RANGES: [KeyBounds; 0] = [];
+        match &self.source {
+            Source::Keyspace(keyspace) => keyspace.multi_may_contain(NO_RANGES)?,
+            Source::Snapshot(place) => {
+                in_snapshot(place, |snapshot| Ok(snapshot.multi_may_contain(NO_RANGES)?))?
+            }
+            Source::Transaction(open, keyspace) => {
+                open.within(keyspace, |_| keyspace.multi_may_contain(NO_RANGES))?
+            }
+        };
+        Ok(())
+    }
+
     fn get(&self, key: &[u8]) -> Outcome<Option<Value>> {
         match &self.source {
             Source::Keyspace(keyspace) => Ok(keyspace.get(key)?),
@@ -247,6 +263,7 @@ native! {
     /// Returns the sequence number of the last write that the reader sees.
     "sequence" fn sequence(_env, of: Handle<Reader>) -> jlong {
         let reader = of.get()?;
+        reader.check_open()?;
         let number = match &reader.source {
             Source::Keyspace(_) => reader.db.snapshot().sequence(),
             Source::Snapshot(place) => in_snapshot(place, |snapshot| Ok(snapshot.sequence()))?,
@@ -259,8 +276,8 @@ native! {
 native! {
     "snapshot" fn snapshot(_env, of: Handle<Reader>) -> Box<Reader> {
         let reader = of.get()?;
-        // Taking a snapshot never fails, so this read finds out whether the store is closed.
-        reader.db.get(b"")?;
+        // Taking a snapshot never fails, not even of a closed store.
+        reader.check_open()?;
         let snapshot = reader.db.snapshot().of(reader.keyspace()?);
         Ok(reader.beside(Source::Snapshot(RwLock::new(Some(snapshot)))))
     }

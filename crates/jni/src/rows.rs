@@ -7,7 +7,8 @@
 //! In a transaction, each piece is a scan of its own. The transaction notes the range that it went
 //! over.
 //!
-//! Invariant: rows that precede an error are given before it. No rows follow an error.
+//! Invariant: rows that precede an error are given before it, and no rows follow it. What Java had
+//! no memory for, rows or an error, is given by the next call.
 
 use std::ops::Bound;
 use std::ptr::null_mut;
@@ -50,9 +51,9 @@ pub(crate) struct Rows {
     /// None: the scan has ended.
     source: Option<RowSource>,
     is_reverse: bool,
-    /// An error that is due after the rows that were given.
+    /// The error that follows the last rows, for every call from then on.
     failed: Option<Failure>,
-    /// Memory that the next piece reuses.
+    /// Rows that were read and not given. The next piece reuses the memory.
     piece: Vec<u8>,
 }
 
@@ -77,11 +78,22 @@ impl Rows {
         Ok(Rows { source: Some(source), is_reverse, failed: None, piece: Vec::new() })
     }
 
+    /// Gives the next piece. It stays until it could be given.
+    fn give<T>(&mut self, limits: Limits, give: impl FnOnce(&[u8]) -> Outcome<T>) -> Outcome<T> {
+        let mut piece = std::mem::take(&mut self.piece);
+        if piece.is_empty() {
+            self.fill(&mut piece, limits)?;
+        }
+        let given = give(&piece);
+        if given.is_ok() {
+            piece.clear();
+        }
+        self.piece = piece;
+        given
+    }
+
     /// Appends the next piece. An error after some rows is kept for the next call.
     fn fill(&mut self, piece: &mut Vec<u8>, limits: Limits) -> Outcome<()> {
-        if let Some(failure) = self.failed.take() {
-            return Err(failure);
-        }
         let begin = piece.len();
         let filled = match &mut self.source {
             None => Ok(true),
@@ -100,14 +112,13 @@ impl Rows {
         match filled {
             Ok(false) => return Ok(()),
             Ok(true) => {}
-            Err(failure) if piece.len() == begin => {
-                self.source = None;
-                return Err(failure);
-            }
             Err(failure) => self.failed = Some(failure),
         }
         self.source = None;
-        Ok(())
+        match &self.failed {
+            Some(failure) if piece.len() == begin => Err(failure.clone()),
+            _ => Ok(()),
+        }
     }
 
     fn has_more(&self) -> bool {
@@ -207,13 +218,7 @@ native! {
 native! {
     "nextRows" fn next_rows(env, of: Handle<Rows>, rows: jint, bytes: jint) -> jbyteArray {
         let mut of = of;
-        let to_come = of.get_mut()?;
-        let mut piece = std::mem::take(&mut to_come.piece);
-        piece.clear();
-        to_come.fill(&mut piece, Limits::of(rows, bytes))?;
-        let array = env.new_bytes(&piece);
-        to_come.piece = piece;
-        array
+        of.get_mut()?.give(Limits::of(rows, bytes), |piece| env.new_bytes(piece))
     }
 }
 
@@ -221,5 +226,38 @@ native! {
     "freeRows" fn free_rows(_env, of: Handle<Rows>) -> () {
         drop(of.take()?);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { rows: 1, bytes: 1 };
+
+    /// Rows of which the last ones were read.
+    fn read(piece: &[u8], failed: Option<Failure>) -> Rows {
+        Rows { source: None, is_reverse: false, failed, piece: piece.to_vec() }
+    }
+
+    #[test]
+    fn rows_stay_until_they_could_be_given() {
+        let mut rows = read(b"rows", None);
+        for _ in 0..2 {
+            let refused = rows.give(LIMITS, |_| Err::<(), _>(Failure::Pending));
+            assert!(matches!(refused, Err(Failure::Pending)));
+        }
+        assert_eq!(rows.give(LIMITS, |piece| Ok(piece.to_vec())).expect("memory"), b"rows");
+        assert!(rows.give(LIMITS, |piece| Ok(piece.is_empty())).expect("the end is no error"));
+    }
+
+    #[test]
+    fn an_error_follows_the_last_rows_and_stays() {
+        let mut rows = read(b"rows", Some(Failure::corrupt("damaged")));
+        assert_eq!(rows.give(LIMITS, |piece| Ok(piece.to_vec())).expect("rows"), b"rows");
+        for _ in 0..2 {
+            let failed = rows.give(LIMITS, |_| Ok(())).expect_err("it is damaged");
+            assert!(matches!(failed, Failure::Told { .. }));
+        }
     }
 }

@@ -84,8 +84,8 @@ native! {
         is_serializable: jboolean,
     ) -> Box<Reader> {
         let reader = of.get()?;
-        // Beginning a transaction never fails, so this read finds out whether the store is closed.
-        reader.db.get(b"")?;
+        // Beginning a transaction never fails, not even of a closed store.
+        reader.check_open()?;
         let isolation =
             if is_serializable { Isolation::Serializable } else { Isolation::Snapshot };
         let open = Open::begin(reader.db.transaction_with(isolation));

@@ -34,6 +34,20 @@ final class Arguments {
         }
     }
 
+    /**
+     * How much is between a place and the limit of a direct buffer. The native side takes the
+     * memory as it is. So a byte of it is read here, which throws if the memory is that of a closed
+     * arena, or of another thread's arena.
+     */
+    static int lengthFrom(int at, ByteBuffer buffer) {
+        // The limit is read once: whatever other threads do, it is within the buffer.
+        int length = buffer.limit() - at;
+        if (length > 0) {
+            buffer.get(at);
+        }
+        return length;
+    }
+
     /** What is between a buffer's position and its limit; neither is changed. */
     static byte[] bytes(ByteBuffer buffer) {
         int at = buffer.position();

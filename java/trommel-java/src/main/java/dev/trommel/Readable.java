@@ -16,6 +16,11 @@ import java.util.Objects;
  * ends before its second; null is no bound. A range that ends before it begins has no keys. Arrays
  * are copied at once: what is done with them afterwards changes nothing.
  *
+ * <p>Buffers may be those of an arena, which Java has from version 22 on. Bytes of a closed arena
+ * throw {@link IllegalStateException}, those of another thread's arena {@code
+ * WrongThreadException}. A shared arena must not be closed before the call has returned: its memory
+ * is used without asking again.
+ *
  * <p>Threads: any, at once. All methods throw {@link ClosedException} after the store, the snapshot
  * or the transaction was closed, {@link KeyspaceDroppedException} after the key space was dropped,
  * {@link DiskException} and {@link CorruptException} if a file cannot be read; and {@link
@@ -66,7 +71,7 @@ public abstract sealed class Readable implements Iterable<Row>
             return putFound(get(key), value);
         }
         int at = value.position();
-        int room = value.limit() - at;
+        int room = Arguments.lengthFrom(at, value);
         try {
             int length = Native.getInto(handle, key, key.length, value, at, room);
             return moved(value, at, room, length);
@@ -90,11 +95,10 @@ public abstract sealed class Readable implements Iterable<Row>
         if (!key.isDirect() || !value.isDirect()) {
             return get(Arguments.bytes(key), value);
         }
-        // The limit is read once: whatever other threads do, it is within the buffer.
         int keyAt = key.position();
-        int keyLength = key.limit() - keyAt;
+        int keyLength = Arguments.lengthFrom(keyAt, key);
         int at = value.position();
-        int room = value.limit() - at;
+        int room = Arguments.lengthFrom(at, value);
         try {
             int length = Native.getDirect(handle, key, keyAt, keyLength, value, at, room);
             return moved(value, at, room, length);
@@ -381,11 +385,10 @@ public abstract sealed class Readable implements Iterable<Row>
             doPut(Arguments.bytes(key), Arguments.bytes(value));
             return;
         }
-        // The limits are read once: whatever other threads do, they are within the buffers.
         int keyAt = key.position();
-        int keyLength = key.limit() - keyAt;
+        int keyLength = Arguments.lengthFrom(keyAt, key);
         int valueAt = value.position();
-        int valueLength = value.limit() - valueAt;
+        int valueLength = Arguments.lengthFrom(valueAt, value);
         try {
             Native.putDirect(handle, key, keyAt, keyLength, value, valueAt, valueLength);
         } finally {

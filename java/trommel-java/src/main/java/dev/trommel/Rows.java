@@ -13,7 +13,8 @@ import java.util.NoSuchElementException;
  *
  * <p>Rows cross from the native side in pieces: a small one first, so that short ranges cost one
  * crossing, then up to 512 rows or 256 KiB at once. Rows that came to their end keep nothing.
- * Others keep what they read until {@link #close}, or until they cannot be reached any more.
+ * Others keep what they read until {@link #close}, or until they cannot be reached any more. An
+ * {@link OutOfMemoryError} skips no row: the next call goes on where it was.
  *
  * <p>Threads: one at a time, whichever. {@link #close} may come from another one.
  */
@@ -111,9 +112,11 @@ public final class Rows implements Iterator<Row>, AutoCloseable {
         int keyAt = at + 2 * Packed.LENGTH_BYTES;
         int valueAt = keyAt + Packed.intAt(piece, at);
         int end = valueAt + Packed.intAt(piece, at + Packed.LENGTH_BYTES);
+        byte[] key = Arrays.copyOfRange(piece, keyAt, valueAt);
+        Row row = new Row(key, Arrays.copyOfRange(piece, valueAt, end));
+        // Last: a row for which there was no memory comes the next time.
         at = end;
-        return new Row(
-                Arrays.copyOfRange(piece, keyAt, valueAt), Arrays.copyOfRange(piece, valueAt, end));
+        return row;
     }
 
     /** Frees what these rows read. Closing them again does nothing. */

@@ -38,7 +38,9 @@ public final class WriteBatch {
 
     private final Packed writes = new Packed();
     private final List<Writable> keyspaces = new ArrayList<>();
-    /** Where the next write goes; null: into the default key space. */
+    /** The store that key spaces were named of; null: none was named. */
+    private Store store;
+    /** Where the next write goes; null: into the default key space, named or not. */
     private Writable into;
     private int count;
 
@@ -254,6 +256,7 @@ public final class WriteBatch {
         writes.clear();
         writes.trim(keptBytesMax);
         keyspaces.clear();
+        store = null;
         into = null;
         count = 0;
     }
@@ -268,9 +271,8 @@ public final class WriteBatch {
 
     /** Begins a write: all but its value, for which there is room then. */
     private void begin(byte tag, Writable keyspace, byte[] key, long valueLength) {
-        Writable where = keyspace == null && into != null ? into.store() : keyspace;
-        boolean isElsewhere = where != into;
-        if (isElsewhere && !keyspaces.isEmpty() && keyspaces.get(0).store() != where.store()) {
+        Store named = keyspace == null ? store : keyspace.store();
+        if (store != null && store != named) {
             throw new IllegalArgumentException(
                     "keyspace: it is of another store than those before it");
         }
@@ -280,10 +282,12 @@ public final class WriteBatch {
             throw new IllegalArgumentException(
                     "the batch is longer than an array can be: write it in parts");
         }
-        if (isElsewhere) {
+        store = named;
+        Writable where = keyspace == store ? null : keyspace;
+        if (where != into) {
             head(INTO_KEYSPACE, NONE, Packed.LENGTH_BYTES);
             writes.putInt(keyspaces.size());
-            keyspaces.add(where);
+            keyspaces.add(where == null ? store : where);
             into = where;
         }
         head(tag, key, (int) valueLength);
@@ -300,15 +304,16 @@ public final class WriteBatch {
         return writes;
     }
 
-    void checkStore(Store store) {
-        if (!keyspaces.isEmpty() && keyspaces.get(0).store() != store) {
+    void checkStore(Store target) {
+        if (store != null && store != target) {
             throw new IllegalArgumentException(
                     "batch: it writes into a key space of another store, or of another opening");
         }
     }
 
-    /** An error unless all writes go into one key space. */
+    /** An error unless all writes go into this key space. */
     void checkInto(Writable keyspace) {
+        checkStore(keyspace.store());
         boolean isDefault = keyspace == keyspace.store();
         boolean isAll = isDefault
                 ? keyspaces.isEmpty()

@@ -84,6 +84,23 @@ final class BatchTest {
     }
 
     @Test
+    void theDefaultKeyspaceMayBeNamedOrNot() {
+        WriteBatch batch = new WriteBatch().put(store, key(1), bytes("named"));
+        assertEquals(1, store.ingestBatch(batch));
+        batch.put(key(2), bytes("not")).put(store, key(3), bytes("named"));
+        batch.put(key(4), bytes("not")).delete(store, key(1));
+        assertEquals(3, store.ingestBatch(batch));
+        assertNull(store.get(key(1)));
+        assertEquals(3, texts(store.iterator()).size());
+        Keyspace words = store.keyspace("words");
+        batch.put(words, key(1), bytes("word")).put(key(5), bytes("not"));
+        batch.put(store, key(6), bytes("named")).put(words, key(2), bytes("word"));
+        store.write(batch);
+        assertEquals(2, texts(words.iterator()).size());
+        assertEquals(5, texts(store.iterator()).size());
+    }
+
+    @Test
     void otherBatchesAreNotLoaded() {
         Keyspace one = store.keyspace("one");
         Keyspace two = store.keyspace("two");
@@ -103,6 +120,13 @@ final class BatchTest {
             assertEquals(bytes, batch.sizeBytes());
         }
         assertThrows(NullPointerException.class, () -> one.ingestBatch(null));
+        WriteBatch ofOne = new WriteBatch().put(one, key(1), bytes("x"));
+        assertThrows(IllegalArgumentException.class, () -> store.ingestBatch(ofOne));
+        try (Store other = Store.open(folder.resolve("other"))) {
+            WriteBatch ofOther = new WriteBatch().put(other, key(1), bytes("x"));
+            assertThrows(IllegalArgumentException.class, () -> store.ingestBatch(ofOther));
+            assertThrows(IllegalArgumentException.class, () -> store.write(ofOther));
+        }
         for (Writable each : List.of(one, two, store)) {
             assertNull(each.firstRow());
         }

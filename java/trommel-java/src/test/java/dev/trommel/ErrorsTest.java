@@ -214,6 +214,7 @@ final class ErrorsTest {
                         () -> store.rangeOrNull(bytes("a"), bytes("b"), false),
                         () -> store.mayContainRange(null, null),
                         () -> store.approximateCount(null, null),
+                        store::sequence,
                         () -> store.delete(bytes("k")),
                         () -> store.fetchAdd(bytes("k"), 1),
                         () -> store.ingest(List.of(new Row(key(1), key(1))).iterator()),
@@ -233,10 +234,13 @@ final class ErrorsTest {
                         () -> words.get(bytes("k")),
                         () -> words.put(bytes("k"), bytes("v")),
                         words::flush,
+                        words::sequence,
                         () -> snapshot.get(bytes("k")),
                         () -> snapshot.range(null, null),
+                        snapshot::sequence,
                         () -> transaction.get(bytes("k")),
                         () -> transaction.getForUpdate(bytes("k")),
+                        transaction::sequence,
                         () -> rows.forEachRemaining(row -> {}));
         for (int place = 0; place < calls.size(); place++) {
             ClosedException closed =

@@ -10,7 +10,9 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.ref.WeakReference;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.NoSuchElementException;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -127,6 +129,15 @@ final class RowsTest {
             assertEquals(700_000 + number++, row.value().length);
         }
         assertEquals(5, number);
+    }
+
+    @Test
+    void rowsForWhichMemoryWasMissingComeLater() throws Exception {
+        List<String> command = Processes.java();
+        command.addAll(List.of(Hoarding.class.getName(), folder.resolve("hoarding").toString()));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        byte[] output = process.getInputStream().readAllBytes();
+        assertEquals(0, process.waitFor(), new String(output, StandardCharsets.UTF_8));
     }
 
     @Test

@@ -13,7 +13,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -22,14 +24,20 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What a store and its key spaces do, method by method. */
 final class StoreTest {
+    /** A byte of the first block of a table. */
+    private static final int DAMAGED_BYTE = 100;
+
     @TempDir Path folder;
     private Store store;
 
@@ -105,6 +113,87 @@ final class StoreTest {
         }
         ByteBuffer readOnly = ByteBuffer.allocateDirect(9).asReadOnlyBuffer();
         assertThrows(IllegalArgumentException.class, () -> store.get(bytes("key"), readOnly));
+    }
+
+    @Test
+    void buffersOfAClosedArenaAreRefused() throws Exception {
+        store.put(bytes("key"), bytes("value"));
+        AutoCloseable arena = arena("ofConfined");
+        ByteBuffer closed = buffer(arena).put(bytes("key")).flip();
+        assertEquals(5, store.get(closed, ByteBuffer.allocateDirect(9)), "it is open yet");
+        arena.close();
+        refusesToTouch(closed, IllegalStateException.class);
+        assertEquals("value", text(store.get(bytes("key"))), "nothing was written");
+    }
+
+    @Test
+    void buffersOfAnotherThreadsArenaAreRefused() throws Exception {
+        Class<?> wrongThread = wrongThread();
+        ByteBuffer[] made = new ByteBuffer[1];
+        CountDownLatch isMade = new CountDownLatch(1);
+        CountDownLatch isTried = new CountDownLatch(1);
+        FutureTask<Void> owner =
+                new FutureTask<>(
+                        () -> {
+                            AutoCloseable arena = arena("ofConfined");
+                            made[0] = buffer(arena).put(bytes("key")).flip();
+                            isMade.countDown();
+                            isTried.await();
+                            arena.close();
+                            return null;
+                        });
+        new Thread(owner).start();
+        isMade.await();
+        try {
+            refusesToTouch(made[0], wrongThread);
+        } finally {
+            isTried.countDown();
+        }
+        owner.get();
+    }
+
+    @Test
+    void buffersOfASharedArenaAreTaken() throws Exception {
+        AutoCloseable arena = arena("ofShared");
+        store.put(buffer(arena).put(bytes("key")).flip(), direct("value"));
+        assertEquals(5, store.get(bytes("key"), buffer(arena)));
+        arena.close();
+    }
+
+    private void refusesToTouch(ByteBuffer buffer, Class<?> thrown) {
+        List<Executable> calls =
+                List.of(
+                        () -> store.get(bytes("key"), buffer),
+                        () -> store.get(direct("key"), buffer),
+                        () -> store.get(buffer, ByteBuffer.allocateDirect(9)),
+                        () -> store.get(buffer, ByteBuffer.allocate(9)),
+                        () -> store.put(buffer, direct("value")),
+                        () -> store.put(direct("key"), buffer),
+                        () -> store.put(ByteBuffer.wrap(bytes("key")), buffer));
+        for (int place = 0; place < calls.size(); place++) {
+            RuntimeException refused =
+                    assertThrows(RuntimeException.class, calls.get(place), "call " + place);
+            assertSame(thrown, refused.getClass(), "call " + place);
+        }
+    }
+
+    /** An arena, which newer machines have than the one that this is compiled for. */
+    private static AutoCloseable arena(String kind) throws ReflectiveOperationException {
+        assumeTrue(Runtime.version().feature() >= 22, "there are no arenas");
+        Class<?> arena = Class.forName("java.lang.foreign.Arena");
+        return (AutoCloseable) arena.getMethod(kind).invoke(null);
+    }
+
+    private static Class<?> wrongThread() throws ReflectiveOperationException {
+        assumeTrue(Runtime.version().feature() >= 22, "there are no arenas");
+        return Class.forName("java.lang.WrongThreadException");
+    }
+
+    private static ByteBuffer buffer(AutoCloseable arena) throws ReflectiveOperationException {
+        Class<?> allocator = Class.forName("java.lang.foreign.SegmentAllocator");
+        Object segment = allocator.getMethod("allocate", long.class).invoke(arena, 4096);
+        Class<?> segments = Class.forName("java.lang.foreign.MemorySegment");
+        return (ByteBuffer) segments.getMethod("asByteBuffer").invoke(segment);
     }
 
     private static List<Integer> places(ByteBuffer one, ByteBuffer other) {
@@ -333,6 +422,7 @@ final class StoreTest {
         words.compact();
         store.dropKeyspace("terms");
         assertThrows(KeyspaceDroppedException.class, () -> words.get(bytes("k")));
+        assertThrows(KeyspaceDroppedException.class, words::sequence);
         assertThrows(NoKeyspaceException.class, () -> store.dropKeyspace("terms"));
         assertThrows(OptionException.class, () -> store.dropKeyspace("default"));
     }
@@ -396,6 +486,34 @@ final class StoreTest {
         store.flush();
         VerifyReport sound = store.verify();
         assertTrue(sound.isSound() && sound.entries() >= 1000 && sound.tables() >= 1);
+        Path table = reopenWithDamage();
+        VerifyReport damaged = store.verify();
+        assertFalse(damaged.isSound());
+        assertTrue(damaged.damage().toString().contains(table.getFileName().toString()));
+        CorruptException corrupt =
+                assertThrows(CorruptException.class, () -> texts(store.iterator()));
+        assertEquals(2, corrupt.code());
+        assertTrue(corrupt.getMessage().contains(table.getFileName().toString()));
+    }
+
+    @Test
+    void snapshotsAndTransactionsBeginWhateverOneKeyHas() throws Exception {
+        store.put(bytes(""), bytes("value"));
+        for (int number = 0; number < 1000; number++) {
+            store.put(key(number), bytes("value " + number));
+        }
+        store.flush();
+        reopenWithDamage();
+        assertThrows(CorruptException.class, () -> store.get(bytes("")));
+        store.put(bytes("k"), bytes("v"));
+        try (Snapshot snapshot = store.snapshot(); Transaction transaction = store.transaction()) {
+            assertEquals("v", text(snapshot.get(bytes("k"))));
+            assertEquals("v", text(transaction.get(bytes("k"))));
+        }
+    }
+
+    /** Changes a byte of the first block of a table, which it gives. */
+    private Path reopenWithDamage() throws IOException {
         store.close();
         Path table;
         try (var files = Files.walk(folder.resolve("store"))) {
@@ -405,16 +523,10 @@ final class StoreTest {
                             .orElseThrow();
         }
         byte[] bytes = Files.readAllBytes(table);
-        bytes[100] ^= 1;
+        bytes[DAMAGED_BYTE] ^= 1;
         Files.write(table, bytes);
         store = Store.open(folder.resolve("store"));
-        VerifyReport damaged = store.verify();
-        assertFalse(damaged.isSound());
-        assertTrue(damaged.damage().toString().contains(table.getFileName().toString()));
-        CorruptException corrupt =
-                assertThrows(CorruptException.class, () -> texts(store.iterator()));
-        assertEquals(2, corrupt.code());
-        assertTrue(corrupt.getMessage().contains(table.getFileName().toString()));
+        return table;
     }
 
     @Test

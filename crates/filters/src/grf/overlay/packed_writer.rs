@@ -324,7 +324,7 @@ pub(crate) mod tests {
             let codes: Vec<Code> = (0..count).map(|number| code(number, FRACTION_BITS)).collect();
             let spot = |i: u64| mixed(i) as u32 % ((lists as u32) << 26);
             let mut all: Vec<Entry> =
-                (0..2000).map(|i| Entry(Entry::new(spot(i)).0 | i % count)).collect();
+                (0..2000).map(|i| Entry(Entry::new(spot(i)).0 | (i % count))).collect();
             all.sort_unstable();
             all.dedup();
             let bytes = PackedEntriesWriter::default().write(&all, &codes, lists, 0);

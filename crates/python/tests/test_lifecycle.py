@@ -14,7 +14,8 @@ import sysconfig
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -572,6 +573,25 @@ def test_a_signal_handler_may_close_the_store_that_a_write_waits_for(tmp_path: P
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "locked\nslow\n", "")
 
 
+@contextmanager
+def handled_once_a_lock_is_waited_for(
+    store: trommel.Store, handle: Callable[..., None]
+) -> Iterator[None]:
+    """Sends this process a signal, which is handled while a call waits for a lock."""
+    before = signal.signal(signal.SIGUSR1, handle)
+
+    def send() -> None:
+        while store.stats()["lock_waits.count"] == 0:
+            time.sleep(0.005)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    try:
+        threading.Thread(target=send, daemon=True).start()
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
 def test_a_signal_handler_cannot_use_the_transaction_that_waits(store: trommel.Store) -> None:
     holder, waits = store.transaction(), store.transaction()
@@ -584,18 +604,8 @@ def test_a_signal_handler_cannot_use_the_transaction_that_waits(store: trommel.S
         told.append(str(refused.value))
         holder.roll_back()
 
-    before = signal.signal(signal.SIGUSR1, handle)
-    try:
-
-        def send() -> None:
-            while store.stats()["lock_waits.count"] == 0:
-                time.sleep(0.005)
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-        threading.Thread(target=send, daemon=True).start()
+    with handled_once_a_lock_is_waited_for(store, handle):
         assert waits.get_for_update(b"a") is None
-    finally:
-        signal.signal(signal.SIGUSR1, before)
     assert told == ["this thread is in a call of the transaction, which waits"]
 
 
@@ -615,18 +625,8 @@ def test_rows_of_a_transaction_go_on_after_an_error(store: trommel.Store) -> Non
                 next(each)
         holder.roll_back()
 
-    before = signal.signal(signal.SIGUSR1, handle)
-    try:
-
-        def send() -> None:
-            while store.stats()["lock_waits.count"] == 0:
-                time.sleep(0.005)
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-        threading.Thread(target=send, daemon=True).start()
+    with handled_once_a_lock_is_waited_for(store, handle):
         assert waits.get_for_update(b"a") is None
-    finally:
-        signal.signal(signal.SIGUSR1, before)
     assert len(list(rows)) == 84 and len(list(unread)) == 100
 
 

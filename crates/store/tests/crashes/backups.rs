@@ -192,15 +192,20 @@ fn files_of_others_are_not_removed() {
     assert_eq!(left, expected);
 }
 
-/// A store that was restored, and the one that went on, keep apart in the same place.
-#[test]
-fn what_two_stores_of_one_origin_make_is_not_mixed() {
-    let world = World::new();
+/// A store, its backups, and another store that was restored from the first of them.
+fn restored_beside(world: &World) -> (Db, Backups, Db) {
     let (db, backups) = (world.open("db"), world.backups());
     write(&db, 0);
     let first = backups.back_up(&db).expect("backs up");
     backups.restore(first.number, "other").expect("restores");
-    let other = world.open("other");
+    (db, backups, world.open("other"))
+}
+
+/// A store that was restored, and the one that went on, keep apart in the same place.
+#[test]
+fn what_two_stores_of_one_origin_make_is_not_mixed() {
+    let world = World::new();
+    let (db, backups, other) = restored_beside(&world);
     assert_eq!(contents(&other), contents(&db));
     // Nobody has yet what its changes come after.
     other.put("a", "b").expect("puts");
@@ -253,11 +258,7 @@ fn what_two_restored_stores_make_is_not_mixed() {
 #[test]
 fn pruning_keeps_the_changes_of_a_newer_generation_with_smaller_numbers() {
     let world = World::new();
-    let (db, backups) = (world.open("db"), world.backups());
-    write(&db, 0);
-    let first = backups.back_up(&db).expect("backs up");
-    backups.restore(first.number, "other").expect("restores");
-    let other = world.open("other");
+    let (db, backups, other) = restored_beside(&world);
     write(&other, 1);
     backups.back_up(&other).expect("backs up");
     write(&db, 2);

@@ -25,10 +25,11 @@ fi
 environment=$CARGO_TARGET_DIR/venv
 [ -x "$environment/bin/python" ] || step "$python" -m venv "$environment"
 pip=("$environment/bin/python" -m pip --quiet --disable-pip-version-check install)
-step "${pip[@]}" 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.11' 'typing_extensions>=4.12'
+# What checks types, and what is typed, have exact versions: the next one may refuse what these take.
+step "${pip[@]}" 'maturin>=1.9,<2' 'pytest>=8,<10' 'mypy==2.4.1' 'typing_extensions>=4.12,<5'
 # Without them the tests of their arrays are skipped.
-step "${pip[@]}" 'polars>=1' 'duckdb>=1' || printf 'polars or duckdb cannot be had: not tested\n' >&2
-step "${pip[@]}" 'numpy>=2' 'pyarrow>=20' || printf 'numpy or pyarrow cannot be had: their arrays are not tested\n' >&2
+step "${pip[@]}" 'polars==2.1.0' 'duckdb==2.0.1' || printf 'polars or duckdb cannot be had: not tested\n' >&2
+step "${pip[@]}" 'numpy==2.4.6' 'pyarrow==26.0.1' || printf 'numpy or pyarrow cannot be had: their arrays are not tested\n' >&2
 
 # Wheels bring the command along.
 command=${TROMMEL:-$CARGO_TARGET_DIR/debug/trommel}
@@ -63,7 +64,7 @@ test_with() {
     local own=$environment-$2 wheels=${3:-$wheels}
     [ -x "$own/bin/python" ] || "$1" -m venv "$own"
     local pip_of_own=("$own/bin/python" -m pip --quiet --disable-pip-version-check install)
-    "${pip_of_own[@]}" 'pytest>=8' 'typing_extensions>=4.12'
+    "${pip_of_own[@]}" 'pytest>=8,<10' 'typing_extensions>=4.12,<5'
     "${pip_of_own[@]}" --force-reinstall --no-deps "$wheels"/*.whl
     "$own/bin/python" -m pytest -q -p no:cacheprovider tests
 }
@@ -83,7 +84,7 @@ step "$environment/bin/mypy" --strict --cache-dir "$CARGO_TARGET_DIR/mypy" pytho
 # The stubs name what there is, and no more.
 step "$environment/bin/python" -m mypy.stubtest --concise --allowlist tests/stubtest.allow trommel
 # pyright is a program for node.js, which comes as a package, too.
-if step "${pip[@]}" 'pyright[nodejs]>=1.1.380' && "$environment/bin/pyright" --version >/dev/null 2>&1; then
+if step "${pip[@]}" 'pyright[nodejs]==1.1.414' && "$environment/bin/pyright" --version >/dev/null 2>&1; then
     step "$environment/bin/pyright" --pythonpath "$environment/bin/python" python/trommel tests
 else
     printf 'pyright cannot be had: the types are checked by mypy alone\n' >&2

@@ -14,7 +14,7 @@ import sysconfig
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -576,7 +576,7 @@ def test_a_signal_handler_may_close_the_store_that_a_write_waits_for(tmp_path: P
 @contextmanager
 def handled_once_a_lock_is_waited_for(
     store: trommel.Store, handle: Callable[..., None]
-) -> Iterator[None]:
+) -> Generator[None]:
     """Sends this process a signal, which is handled while a call waits for a lock."""
     before = signal.signal(signal.SIGUSR1, handle)
 

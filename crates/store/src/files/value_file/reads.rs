@@ -86,9 +86,8 @@ impl ValueFile {
         self.check_record(read, (at, span.start), chunks, checksum)
     }
 
-    /// Reads plain chunks one by one, so that each is checked and copied while it is in the
-    /// processor's cache. A long value that is read at once passes through main memory in each of
-    /// these steps.
+    /// Reads plain chunks one by one, so that each is checked while it is in the processor's cache.
+    /// Each lies in memory as in the value: the next one overwrites its checksum.
     fn collect_chunks(
         &self,
         reader: &dyn ReadAt,
@@ -96,15 +95,23 @@ impl ValueFile {
         (chunks, span): (Range<u64>, &Range<u64>),
         checksum: &mut u32,
     ) -> Result<ReadValue> {
+        let failed_at = |error| failed(&self.path, span.start, error);
         let room = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
-        let mut bytes = with_room(room).map_err(|error| failed(&self.path, span.start, error))?;
-        for chunk in chunks {
-            let span = Ends::Plain.chunks(at, &(chunk..chunk + 1));
-            let read = read_span(reader, &self.path, &span)?;
-            let value = self.check_record(read, (at, span.start), chunk..chunk + 1, checksum)?;
-            bytes.extend_from_slice(value.as_slice());
+        let mut bytes = with_room(room).map_err(failed_at)?;
+        let mut start = 0;
+        for chunk in chunks.clone() {
+            let stored = Ends::Plain.chunks(at, &(chunk..chunk + 1));
+            let here = bytes.len();
+            bytes.resize(here + (stored.end - stored.start) as usize, 0);
+            reader.read_at(stored.start, &mut bytes[here..]).map_err(failed_at)?;
+            let value = plain_chunks(&mut bytes[here..], at, (chunk, stored.start), checksum)
+                .map_err(|wrong| self.wrong(wrong))?;
+            bytes.truncate(here + value.end);
+            if chunk == chunks.start {
+                start = value.start;
+            }
         }
-        Ok(ReadValue { range: 0..bytes.len(), bytes })
+        Ok(ReadValue { range: start..bytes.len(), bytes })
     }
 
     /// Checks what was read from `place` on.

@@ -95,15 +95,15 @@ impl ValueFile {
         (chunks, span): (Range<u64>, &Range<u64>),
         checksum: &mut u32,
     ) -> Result<ReadValue> {
-        let failed_at = |error| failed(&self.path, span.start, error);
+        let failed_at = |offset| move |error| failed(&self.path, offset, error);
         let room = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
-        let mut bytes = with_room(room).map_err(failed_at)?;
+        let mut bytes = with_room(room).map_err(failed_at(span.start))?;
         let mut start = 0;
         for chunk in chunks.clone() {
             let stored = Ends::Plain.chunks(at, &(chunk..chunk + 1));
             let here = bytes.len();
             bytes.resize(here + (stored.end - stored.start) as usize, 0);
-            reader.read_at(stored.start, &mut bytes[here..]).map_err(failed_at)?;
+            reader.read_at(stored.start, &mut bytes[here..]).map_err(failed_at(stored.start))?;
             let value = plain_chunks(&mut bytes[here..], at, (chunk, stored.start), checksum)
                 .map_err(|wrong| self.wrong(wrong))?;
             bytes.truncate(here + value.end);

@@ -1,6 +1,6 @@
 """Compares Trommel with plyvel (LevelDB) and rocksdict (RocksDB), as programs in Python see them.
 
-    python bench/compare.py [--keys 1000000] [--rounds 3] [--only trommel,plyvel,rocksdict]
+    bench/run.sh [--keys 1000000] [--rounds 3] [--only trommel,plyvel,rocksdict]
 
 Each engine runs in processes of its own, in turns. Keys are 16 random bytes, values 100; there is no
 compression, the write buffer has 16 MiB, the cache 256 MiB, the others' Bloom filters have 12 bits for
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -310,7 +311,7 @@ def measure(name: str, keys_count: int, folder: Path) -> dict[str, Any]:
 def table(rounds: dict[str, list[dict[str, Any]]]) -> bool:
     """Prints the table. False: a target was missed."""
     for name, measured in rounds.items():
-        print(f"{name}: {measured[-1]['shape']}")
+        print(f"{name} {version(name)}: {measured[-1]['shape']}")
     medians: dict[str, dict[str, float]] = {
         name: {
             row: statistics.median(it["rows"][row] for it in measured)

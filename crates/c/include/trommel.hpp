@@ -205,13 +205,17 @@ class Range {
         return range;
     }
     Range begin(Bytes key, std::uint32_t flag) const noexcept {
-        Range range = with(flag);
+        Range range = *this;
+        range.flags_ &= ~std::uint32_t(TROMMEL_FROM_EXCLUDED | TROMMEL_PREFIX);
+        range.flags_ |= flag;
         range.range_.from = detail::data(key);
         range.range_.from_len = key.size();
         return range;
     }
     Range end(Bytes key, std::uint32_t flag) const noexcept {
-        Range range = with(flag);
+        Range range = *this;
+        range.flags_ &= ~std::uint32_t(TROMMEL_TO_INCLUDED);
+        range.flags_ |= flag;
         range.range_.to = detail::data(key);
         range.range_.to_len = key.size();
         return range;
@@ -231,6 +235,17 @@ struct Row {
 class Scan {
   public:
     Scan(trommel_scan *scan, bool reversed) noexcept : scan_(scan), reversed_(reversed) {}
+    Scan(Scan &&other) noexcept
+        : scan_(std::move(other.scan_)), reversed_(other.reversed_), buffer_(std::move(other.buffer_)),
+          at_(std::exchange(other.at_, 0)), filled_(std::exchange(other.filled_, 0)) {}
+    Scan &operator=(Scan &&other) noexcept {
+        scan_ = std::move(other.scan_);
+        reversed_ = other.reversed_;
+        buffer_ = std::move(other.buffer_);
+        at_ = std::exchange(other.at_, 0);
+        filled_ = std::exchange(other.filled_, 0);
+        return *this;
+    }
 
     /// The next row; none: it has ended. It lies in the scan until the next call.
     std::optional<Row> next() {
@@ -362,22 +377,37 @@ class Options {
     detail::Owner<trommel_options, &trommel_options_free> options_;
 };
 
-/// A key space of a store. One that is made without arguments is the default one of any store.
+/// A key space of a store. One that is made without arguments is the default one of any store. One
+/// that was moved from is none: using it throws `std::logic_error`.
 class Keyspace {
   public:
     Keyspace() = default;
-    explicit Keyspace(trommel_keyspace *keyspace) noexcept : keyspace_(keyspace) {}
+    explicit Keyspace(trommel_keyspace *keyspace) noexcept
+        : keyspace_(keyspace), is_default_(false) {}
+    Keyspace(Keyspace &&other) noexcept
+        : keyspace_(std::move(other.keyspace_)),
+          is_default_(std::exchange(other.is_default_, false)) {}
+    Keyspace &operator=(Keyspace &&other) noexcept {
+        keyspace_ = std::move(other.keyspace_);
+        is_default_ = std::exchange(other.is_default_, false);
+        return *this;
+    }
 
     /// Its name, as it is now.
     std::string name() const {
-        if (!keyspace_) return "default";
+        if (is_default_) return "default";
         detail::Place error;
         return detail::take(error.check(trommel_keyspace_name(get(), error)));
     }
-    trommel_keyspace *get() const noexcept { return keyspace_.get(); }
+    trommel_keyspace *get() const {
+        // To C, none is the default one.
+        if (!keyspace_ && !is_default_) throw std::logic_error("a key space that was moved from");
+        return keyspace_.get();
+    }
 
   private:
     detail::Owner<trommel_keyspace, &trommel_keyspace_free> keyspace_;
+    bool is_default_ = true;
 };
 
 namespace detail {

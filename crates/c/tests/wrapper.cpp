@@ -131,6 +131,10 @@ void scans(trommel::Db &db) {
     CHECK(rows(db.scan(Range().after("b").through("c"))) == "ba=1 c=1 ");
     CHECK(rows(db.scan(Range::prefix("b").reversed())) == "ba=1 b=1 ");
     CHECK(rows(db.scan(Range().to("b").keys_only())) == "a= ");
+    // What is said last of an end holds.
+    CHECK(rows(db.scan(Range().after("b").from("b").to("c"))) == "b=1 ba=1 ");
+    CHECK(rows(db.scan(Range().through("c").to("c"))) == "a=1 b=1 ba=1 ");
+    CHECK(rows(db.scan(Range::prefix("b").from("ba"))) == "ba=1 c=1 ");
     trommel::Keyspace loaded = db.make_keyspace("loaded");
     CHECK(db.ingest(trommel::Bytes("\1\0\0\0\1\0\0\0k1", 10), loaded) == 1);
     CHECK(is(db.get("k", loaded), "1"));
@@ -164,12 +168,22 @@ void scans(trommel::Db &db) {
     CHECK(moved.next()->key == "10000");
     moved.seek("11999");
     trommel::Scan other = std::move(moved);
+    FAILS(TROMMEL_ARGUMENT, moved.next());
     CHECK(other.next()->key == "11999" && !other.next());
 }
 
 void keyspaces_and_snapshots(trommel::Db &db) {
     trommel::Keyspace events = db.make_keyspace("events", trommel::Options());
     CHECK(events.name() == "events" && trommel::Keyspace().name() == "default");
+    trommel::Keyspace given = std::move(events);
+    bool is_refused = false;
+    try {
+        db.erase_range("", "\xff", events);  // not those of the default key space
+    } catch (const std::logic_error &) {
+        is_refused = true;
+    }
+    CHECK(is_refused && given.name() == "events");
+    events = std::move(given);
     db.put("k", "1", events);
     trommel::Snapshot then = db.snapshot();
     db.put("k", "2", events);

@@ -85,10 +85,10 @@ impl TableFilterBuilder for PrefixBloomBuilder {
     /// Adds a key. Never fails: keys out of order only take more memory while they are collected.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         let hash = hash_key(key, HashUse::Table);
-        if self.keys.last() == Some(&hash) {
-            return Ok(());
+        // Another key with the same hash may have another prefix.
+        if self.keys.last() != Some(&hash) {
+            self.keys.push(hash);
         }
-        self.keys.push(hash);
         let prefix = self.rule.prefix_of(key).map(prefix_hash);
         self.prefixes.extend(prefix.filter(|prefix| self.prefixes.last() != Some(prefix)));
         Ok(())

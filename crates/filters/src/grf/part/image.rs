@@ -7,7 +7,6 @@
 //!
 //! Invariant: bytes of another length or with a flipped bit are an error, never a part. (Bytes with
 //! a forged checksum may give a part that panics: an image guards against accidents only.)
-//! that panics: an image guards against accidents.)
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -225,7 +224,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     let len = input.string()?.len();
     let arena = input.at() - len..input.at();
     let last = directory.offsets.last().map_or(0, |&offset| u64::from(offset));
-    let is_beyond = last * GROUP_ALIGN as u64 >= (len + WINDOW) as u64;
+    let is_beyond = last * GROUP_ALIGN as u64 >= len as u64;
     if !directory.is_empty() && (len == 0 || is_beyond) {
         return Err(input.corrupt("an arena with all groups"));
     }

@@ -152,7 +152,8 @@ impl Frame {
             return wrong(groups_end, "a directory of groups in order");
         }
         for index in 0..view.directory.len() {
-            let at = view.directory.offset(index) * GROUP_ALIGN;
+            // On 32 bits a forged offset does not fit.
+            let at = view.directory.offset(index).saturating_mul(GROUP_ALIGN);
             if at >= groups_end || !frame.group_is_sound(&view, index, image.len() - at) {
                 return wrong(at.min(groups_end), "a group of the filter's fingerprints");
             }

@@ -74,6 +74,18 @@ fn ranges_are_answered_in_one_prefix_alone() {
     assert!(filter.may_contain(b"b"), "a key without prefix");
 }
 
+/// The hash has a fixed seed, so that such neighbours can be computed.
+#[test]
+fn neighbours_with_one_hash_keep_their_own_prefixes() {
+    let twin = [0x94, 0xe4, 0x90, 0x59, 0xbd, 0x94, 0x39, 0xc2];
+    let keys = [b"user1/".to_vec(), twin.to_vec()];
+    assert_eq!(hash_key(&keys[0], HashUse::Table), hash_key(&keys[1], HashUse::Table));
+    let filter = filter(PrefixRule::default(), 200.0, &keys);
+    assert!(keys.iter().all(|key| filter.may_contain(key)));
+    let (low, high) = ([&twin[..6], &[0, 0]].concat(), [&twin[..6], &[0xff, 0xff]].concat());
+    assert!(filter.may_overlap(&KeyRange::new(&low, Some(&high)).expect("in order")));
+}
+
 /// The exclusive end of a prefix range is queried as if it were included, and may be a key.
 #[test]
 fn the_key_just_behind_a_prefix_is_not_lost() {

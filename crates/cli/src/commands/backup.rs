@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use trommel::backup::{Backups, Generation, Unlogged, Until};
+use trommel::backup::{BackupDamage, Backups, Generation, Pruned, Unlogged, Until};
 use trommel::{Background, Options};
 
 use crate::args::store::{WholeStore, open_or_follow_whole, open_whole};
 use crate::output::progress::CallBar;
 use crate::output::table::{TextTable, bytes, counted, whole};
-use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status, told};
 use crate::process::signals::LastWords;
 
 pub(crate) const BACKUP_EXAMPLES: &str = "Examples: a generation, of which only what is new is stored; what was written since it\n  \
@@ -89,6 +89,11 @@ fn moment(text: &str) -> Result<Until, String> {
     }
 }
 
+/// Returns the text of a time.
+fn seconds(milliseconds: u64) -> String {
+    (milliseconds / 1000).to_string()
+}
+
 pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
     if arguments.changes {
         return ship(arguments, json, out);
@@ -149,33 +154,45 @@ pub(crate) fn list(arguments: &BackupsArgs, json: bool, out: &mut dyn Write) -> 
             backups.verify(which)?;
         }
     }
-    if json {
-        let generations: Vec<_> = generations.iter().map(as_json).collect();
-        let damage: Vec<_> = damage
-            .iter()
-            .map(|it| json!({ "path": it.path.display().to_string(), "what": it.what }))
-            .collect();
-        let removed = pruned.as_ref().map(|it| &it.generations);
-        let report = json!({ "generations": generations, "damage": damage, "removed": removed });
-        writeln!(out, "{report}")?;
-    } else {
-        if let Some(pruned) = &pruned {
+    let outcome = match damage.len() as u64 {
+        0 => Ok(Status::Fine),
+        count => Err(Failure::Damage(format!("{} damaged", counted(count, "object")))),
+    };
+    let listed = Listed { pruned, generations, damage };
+    told(outcome, if json { writeln!(out, "{}", listed.as_json()) } else { listed.write_to(out) })
+}
+
+/// What was removed, what there is, and what of it is damaged.
+struct Listed {
+    pruned: Option<Pruned>,
+    generations: Vec<Generation>,
+    damage: Vec<BackupDamage>,
+}
+
+impl Listed {
+    fn as_json(&self) -> serde_json::Value {
+        let generations: Vec<_> = self.generations.iter().map(as_json).collect();
+        let as_json =
+            |it: &BackupDamage| json!({ "path": it.path.display().to_string(), "what": it.what });
+        let damage: Vec<_> = self.damage.iter().map(as_json).collect();
+        let removed = self.pruned.as_ref().map(|it| &it.generations);
+        json!({ "generations": generations, "damage": damage, "removed": removed })
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        if let Some(pruned) = &self.pruned {
             let (count, size) = (pruned.generations.len() as u64, bytes(pruned.bytes));
             writeln!(out, "removed: {}, {size}", counted(count, "generation"))?;
         }
         let mut table =
             TextTable::new(0, &["generation", "up to write", "seconds", "files", "bytes"]);
-        for it in &generations {
+        for it in &self.generations {
             let (files, size) = (whole(it.files.len() as u64), bytes(it.bytes()));
-            let seconds = (it.milliseconds / 1000).to_string();
-            table.row(vec![it.number.to_string(), it.sequence.to_string(), seconds, files, size]);
+            let (number, sequence) = (it.number.to_string(), it.sequence.to_string());
+            table.row(vec![number, sequence, seconds(it.milliseconds), files, size]);
         }
         out.write_all(table.render().as_bytes())?;
-        damage.iter().try_for_each(|it| writeln!(out, "{}", it.what))?;
-    }
-    match damage.len() as u64 {
-        0 => Ok(Status::Fine),
-        count => Err(Failure::Damage(format!("{} damaged", counted(count, "object")))),
+        self.damage.iter().try_for_each(|it| writeln!(out, "{}", it.what))
     }
 }
 

@@ -16,7 +16,7 @@ use trommel::tools::{LogCounts, VerifyReport, verify_files_with_progress};
 use crate::args::store::StoreArgs;
 use crate::output::progress::CallBar;
 use crate::output::table::{bytes, counted, whole};
-use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status, told};
 
 pub(crate) const EXAMPLES: &str = "Examples: all of a store, also of one that does not open; its keys against another guard; as JSON, for a program\n  \
     trommel verify --db words\n  \
@@ -36,12 +36,13 @@ pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Out
     };
     let report = &checked.report;
     let sound = report.damage.is_empty();
-    if json {
-        writeln!(out, "{}", as_json(&checked))?;
-    } else if sound {
-        writeln!(out, "fine: {}", holds(report))?;
-    }
-    if sound { Ok(Status::Fine) } else { Err(Failure::Damage(report.damage.join("\ntrommel: "))) }
+    let written = match json {
+        true => writeln!(out, "{}", as_json(&checked)),
+        false if sound => writeln!(out, "fine: {}", holds(report)),
+        false => Ok(()),
+    };
+    let damage = || Failure::Damage(report.damage.join("\ntrommel: "));
+    told(sound.then_some(Status::Fine).ok_or_else(damage), written)
 }
 
 fn as_json(Checked { report, opens }: &Checked) -> serde_json::Value {

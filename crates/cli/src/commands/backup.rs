@@ -81,17 +81,22 @@ fn moment(text: &str) -> Result<Until, String> {
     let wrong =
         || format!("'{text}' is neither the number of a write nor @ and seconds since 1970");
     match text.strip_prefix('@') {
-        Some(seconds) => {
-            let seconds = seconds.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
-            seconds.map(Until::Time).ok_or_else(wrong)
-        }
+        Some(seconds) => time(seconds).map(Until::Time).ok_or_else(wrong),
         None => text.parse().map(Until::Sequence).map_err(|_| wrong()),
     }
 }
 
-/// Returns the text of a time.
+/// Parses seconds since 1970, to the nearest millisecond: that is how exactly backups know their
+/// times, and binary fractions may be a little less than decimal ones.
+fn time(seconds: &str) -> Option<Duration> {
+    let milliseconds = (seconds.parse::<f64>().ok()? * 1000.0).round();
+    let is_time = (0.0..u64::MAX as f64).contains(&milliseconds);
+    is_time.then(|| Duration::from_millis(milliseconds as u64))
+}
+
+/// Returns the text of a time, which `--until @` takes back.
 fn seconds(milliseconds: u64) -> String {
-    (milliseconds / 1000).to_string()
+    format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000)
 }
 
 pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -250,4 +255,22 @@ fn as_json(generation: &Generation) -> serde_json::Value {
         "files": generation.files.len(),
         "bytes": generation.bytes(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // Fractions that are a little less in binary meant the millisecond before.
+    fn times_are_exact_to_the_millisecond() {
+        for milliseconds in [1_764_268_800_001, 1_764_268_800_700, 1_764_268_800_000, 500] {
+            let text = format!("@{}", seconds(milliseconds));
+            assert_eq!(moment(&text), Ok(Until::Time(Duration::from_millis(milliseconds))));
+        }
+        assert_eq!(moment("@0.5"), Ok(Until::Time(Duration::from_millis(500))));
+        assert_eq!(moment("4711"), Ok(Until::Sequence(4711)));
+        for wrong in ["@", "@-1", "@nan", "@inf", "yesterday"] {
+            assert!(moment(wrong).is_err(), "{wrong}");
+        }
+    }
 }

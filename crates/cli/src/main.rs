@@ -30,7 +30,7 @@ use crate::commands::{
     dump, export, get, help_markdown, import, inspect, keyspaces, lab, load, man, put, repair,
     replay, scan, stats, stress, upgrade, verify, victim,
 };
-use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::failure::{Outcome, Status, told};
 use crate::process::message;
 
 fn main() -> ExitCode {
@@ -47,8 +47,7 @@ fn main() -> ExitCode {
     }
     let mut out = BufWriter::new(std::io::stdout().lock());
     let outcome = run(&arguments, &mut out);
-    let flushed = out.flush().map_err(Failure::from);
-    match outcome.and_then(|status| flushed.map(|()| status)) {
+    match told(outcome, out.flush()) {
         Ok(Status::Fine) => ExitCode::SUCCESS,
         Ok(Status::No) => ExitCode::from(1),
         Err(failure) => failure.tell(|failure| hint::of(failure, &arguments.command)),

@@ -35,7 +35,7 @@ pub(crate) fn tell(error: &clap::Error, typed: &[OsString]) -> ExitCode {
     // If standard error cannot be written, no output is left for a message.
     let _ = error.print();
     if let Some(hint) = hint {
-        eprintln!("{hint}");
+        message::line(&hint);
     }
     ExitCode::from(status)
 }

@@ -207,10 +207,12 @@ pub(crate) fn tell_of(store: &Follower) {
 fn of_whole_store(options: &Options) -> trommel::Result<Options> {
     let mut whole = Options::new().guard(GuardKind::Open).for_now("guard");
     let of_keyspaces = |name: &str| KeyspaceOptions::list().any(|option| option.name == name);
-    // Options that were not typed keep the store's values.
-    let is_given = |name: &str| options.is_set(name) && !of_keyspaces(name);
-    for option in Options::list().iter().filter(|option| is_given(option.name)) {
-        whole.set(option.name, &options.text_of(option.name)?)?;
+    for option in Options::list().iter().filter(|option| !of_keyspaces(option.name)) {
+        let text = options.text_of(option.name)?;
+        // Others keep the store's values. A preset sets nothing, but has other defaults.
+        if options.is_set(option.name) || text != whole.text_of(option.name)? {
+            whole.set(option.name, &text)?;
+        }
     }
     Ok(whole)
 }
@@ -313,5 +315,24 @@ impl OpenStore {
     pub(crate) fn close(self) -> trommel::Result<()> {
         drop(self.keyspace);
         self.db.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // With --keyspace, a preset's cache, threads and open files were the defaults.
+    fn a_preset_reaches_the_whole_store_of_a_key_space() {
+        let whole = of_whole_store(&Options::small_device()).expect("sound");
+        let expected = Options::small_device();
+        assert_eq!(whole.block_cache_bytes, expected.block_cache_bytes);
+        assert_eq!(whole.max_open_files, expected.max_open_files);
+        let default = Options::new();
+        assert_eq!(whole.write_buffer_bytes, default.write_buffer_bytes, "of each key space");
+        assert!(!whole.is_set("kept_log_bytes") && !whole.is_set("sync"));
+        let typed = Options::small_device().block_cache_bytes(default.block_cache_bytes);
+        let whole = of_whole_store(&typed).expect("sound");
+        assert_eq!(whole.block_cache_bytes, default.block_cache_bytes);
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use trommel::backup::{Backups, Generation, Unlogged, Until};
+use trommel::backup::{BackupDamage, Backups, Generation, Pruned, Unlogged, Until};
 use trommel::{Background, Options};
 
 use crate::args::store::{WholeStore, open_or_follow_whole, open_whole};
 use crate::output::progress::CallBar;
 use crate::output::table::{TextTable, bytes, counted, whole};
-use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status, told};
 use crate::process::signals::LastWords;
 
 pub(crate) const BACKUP_EXAMPLES: &str = "Examples: a generation, of which only what is new is stored; what was written since it\n  \
@@ -81,12 +81,22 @@ fn moment(text: &str) -> Result<Until, String> {
     let wrong =
         || format!("'{text}' is neither the number of a write nor @ and seconds since 1970");
     match text.strip_prefix('@') {
-        Some(seconds) => {
-            let seconds = seconds.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
-            seconds.map(Until::Time).ok_or_else(wrong)
-        }
+        Some(seconds) => time(seconds).map(Until::Time).ok_or_else(wrong),
         None => text.parse().map(Until::Sequence).map_err(|_| wrong()),
     }
+}
+
+/// Parses seconds since 1970, to the nearest millisecond: that is how exactly backups know their
+/// times, and binary fractions may be a little less than decimal ones.
+fn time(seconds: &str) -> Option<Duration> {
+    let milliseconds = (seconds.parse::<f64>().ok()? * 1000.0).round();
+    let is_time = (0.0..u64::MAX as f64).contains(&milliseconds);
+    is_time.then(|| Duration::from_millis(milliseconds as u64))
+}
+
+/// Returns the text of a time, which `--until @` takes back.
+fn seconds(milliseconds: u64) -> String {
+    format!("{}.{:03}", milliseconds / 1000, milliseconds % 1000)
 }
 
 pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -149,33 +159,45 @@ pub(crate) fn list(arguments: &BackupsArgs, json: bool, out: &mut dyn Write) -> 
             backups.verify(which)?;
         }
     }
-    if json {
-        let generations: Vec<_> = generations.iter().map(as_json).collect();
-        let damage: Vec<_> = damage
-            .iter()
-            .map(|it| json!({ "path": it.path.display().to_string(), "what": it.what }))
-            .collect();
-        let removed = pruned.as_ref().map(|it| &it.generations);
-        let report = json!({ "generations": generations, "damage": damage, "removed": removed });
-        writeln!(out, "{report}")?;
-    } else {
-        if let Some(pruned) = &pruned {
+    let outcome = match damage.len() as u64 {
+        0 => Ok(Status::Fine),
+        count => Err(Failure::Damage(format!("{} damaged", counted(count, "object")))),
+    };
+    let listed = Listed { pruned, generations, damage };
+    told(outcome, if json { writeln!(out, "{}", listed.as_json()) } else { listed.write_to(out) })
+}
+
+/// What was removed, what there is, and what of it is damaged.
+struct Listed {
+    pruned: Option<Pruned>,
+    generations: Vec<Generation>,
+    damage: Vec<BackupDamage>,
+}
+
+impl Listed {
+    fn as_json(&self) -> serde_json::Value {
+        let generations: Vec<_> = self.generations.iter().map(as_json).collect();
+        let as_json =
+            |it: &BackupDamage| json!({ "path": it.path.display().to_string(), "what": it.what });
+        let damage: Vec<_> = self.damage.iter().map(as_json).collect();
+        let removed = self.pruned.as_ref().map(|it| &it.generations);
+        json!({ "generations": generations, "damage": damage, "removed": removed })
+    }
+
+    fn write_to(&self, out: &mut dyn Write) -> std::io::Result<()> {
+        if let Some(pruned) = &self.pruned {
             let (count, size) = (pruned.generations.len() as u64, bytes(pruned.bytes));
             writeln!(out, "removed: {}, {size}", counted(count, "generation"))?;
         }
         let mut table =
             TextTable::new(0, &["generation", "up to write", "seconds", "files", "bytes"]);
-        for it in &generations {
+        for it in &self.generations {
             let (files, size) = (whole(it.files.len() as u64), bytes(it.bytes()));
-            let seconds = (it.milliseconds / 1000).to_string();
-            table.row(vec![it.number.to_string(), it.sequence.to_string(), seconds, files, size]);
+            let (number, sequence) = (it.number.to_string(), it.sequence.to_string());
+            table.row(vec![number, sequence, seconds(it.milliseconds), files, size]);
         }
         out.write_all(table.render().as_bytes())?;
-        damage.iter().try_for_each(|it| writeln!(out, "{}", it.what))?;
-    }
-    match damage.len() as u64 {
-        0 => Ok(Status::Fine),
-        count => Err(Failure::Damage(format!("{} damaged", counted(count, "object")))),
+        self.damage.iter().try_for_each(|it| writeln!(out, "{}", it.what))
     }
 }
 
@@ -233,4 +255,22 @@ fn as_json(generation: &Generation) -> serde_json::Value {
         "files": generation.files.len(),
         "bytes": generation.bytes(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // Fractions that are a little less in binary meant the millisecond before.
+    fn times_are_exact_to_the_millisecond() {
+        for milliseconds in [1_764_268_800_001, 1_764_268_800_700, 1_764_268_800_000, 500] {
+            let text = format!("@{}", seconds(milliseconds));
+            assert_eq!(moment(&text), Ok(Until::Time(Duration::from_millis(milliseconds))));
+        }
+        assert_eq!(moment("@0.5"), Ok(Until::Time(Duration::from_millis(500))));
+        assert_eq!(moment("4711"), Ok(Until::Sequence(4711)));
+        for wrong in ["@", "@-1", "@nan", "@inf", "yesterday"] {
+            assert!(moment(wrong).is_err(), "{wrong}");
+        }
+    }
 }

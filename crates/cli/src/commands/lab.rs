@@ -26,8 +26,8 @@ use trommel_lab::experiment::{
 };
 
 use crate::output::table::{TextTable, counted};
-use crate::process::failure::{Failure, Outcome, Status};
-use crate::process::message::warning;
+use crate::process::failure::{Failure, Outcome, Status, told};
+use crate::process::message::{line, warning};
 
 pub(crate) const EXAMPLES: &str = "Examples: everything at small scale, with a page of it; one plan; what there is\n  \
     trommel lab run --report report.html\n  \
@@ -147,22 +147,20 @@ pub(crate) fn run(command: &LabCommand, json: bool, out: &mut dyn Write) -> Outc
 fn check(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let studies = arguments.recorded_studies()?;
     let found: Vec<Complaint> = studies.iter().flat_map(complaints).collect();
-    if json {
-        serde_json::to_writer(&mut *out, &found)?;
-        writeln!(out)?;
-    } else {
-        for Complaint { plan, problem, rows } in &found {
-            let times = if *rows > 1 { format!(" ({rows} times)") } else { String::new() };
-            writeln!(out, "{plan}: {problem}{times}")?;
-        }
-        writeln!(
-            out,
-            "{}, {} to object to",
-            counted(studies.len() as u64, "plan"),
-            counted(found.len() as u64, "thing")
-        )?;
+    let written = match json {
+        true => writeln!(out, "{}", serde_json::to_string(&found)?),
+        false => write_complaints(&found, studies.len() as u64, out),
+    };
+    told(Ok(if found.is_empty() { Status::Fine } else { Status::No }), written)
+}
+
+fn write_complaints(found: &[Complaint], plans: u64, out: &mut dyn Write) -> std::io::Result<()> {
+    for Complaint { plan, problem, rows } in found {
+        let times = if *rows > 1 { format!(" ({rows} times)") } else { String::new() };
+        writeln!(out, "{plan}: {problem}{times}")?;
     }
-    Ok(if found.is_empty() { Status::Fine } else { Status::No })
+    let (plans, things) = (counted(plans, "plan"), counted(found.len() as u64, "thing"));
+    writeln!(out, "{plans}, {things} to object to")
 }
 
 impl PlanArgs {
@@ -318,14 +316,14 @@ impl Heard for StepPrinter {
     fn begins(&mut self, nth: usize, of: usize, step: &Step, seconds_left: Option<f64>) {
         let left =
             seconds_left.map_or(String::new(), |left| format!(", about {} left", duration(left)));
-        eprintln!("[{nth}/{of}{left}] {}: {}", step.experiment, step.command());
+        line(&format!("[{nth}/{of}{left}] {}: {}", step.experiment, step.command()));
     }
 
     fn ended(&mut self, step: &Step, outcome: &StepOutcome) {
         match outcome {
-            StepOutcome::Measured(seconds) => eprintln!("    {}", duration(*seconds)),
+            StepOutcome::Measured(seconds) => line(&format!("    {}", duration(*seconds))),
             StepOutcome::Failed(problem) => {
-                eprintln!("    {} failed: {problem}", step.command());
+                line(&format!("    {} failed: {problem}", step.command()));
             }
             StepOutcome::Kept => {}
         }

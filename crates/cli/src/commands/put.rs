@@ -1,7 +1,7 @@
 //! `put`: sets the value of a key.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -54,13 +54,49 @@ pub(crate) fn run(arguments: &PutArgs, json: bool, out: &mut dyn Write) -> Outco
 
 /// Sets the value of a key to the contents of a file. Returns their length in bytes.
 fn put_file(arguments: &PutArgs, key: &[u8], path: &Path) -> Result<u64, Failure> {
-    let of_file = |error: std::io::Error| Failure::Data(format!("{}: {error}", path.display()));
-    let file = File::open(path).map_err(of_file)?;
-    let bytes = file.metadata().map_err(of_file)?.len();
+    let of_file = |error: io::Error| Failure::Data(format!("{}: {error}", path.display()));
+    let file = FixedFile::open(path).map_err(of_file)?;
+    let bytes = file.bytes_left;
     let db = arguments.key.store.open_or_create(GuardKind::Open)?;
     db.put_reader(key, bytes, file)?;
     db.close()?;
     Ok(bytes)
+}
+
+/// A file of known length. Reading its end fails if there is more by then.
+struct FixedFile {
+    file: File,
+    bytes_left: u64,
+    path: PathBuf,
+}
+
+impl FixedFile {
+    /// Opens a file. What has no length is copied into a temporary file: a pipe, or a file of
+    /// /proc, which seems empty.
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let about = file.metadata()?;
+        let mut bytes_left = about.len();
+        if !about.is_file() || bytes_left == 0 {
+            let mut copy = tempfile::tempfile()?;
+            bytes_left = io::copy(&mut file, &mut copy)?;
+            copy.rewind()?;
+            file = copy;
+        }
+        Ok(FixedFile { file, bytes_left, path: path.into() })
+    }
+}
+
+impl Read for FixedFile {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(room)?;
+        self.bytes_left = self.bytes_left.saturating_sub(read as u64);
+        if self.bytes_left == 0 && self.file.read(&mut [0])? > 0 {
+            let grown = format!("{} has grown while it was read", self.path.display());
+            return Err(io::Error::other(grown));
+        }
+        Ok(read)
+    }
 }
 
 /// Parses a time like 500ms, 30s, 15m, 12h or 7d.
@@ -83,6 +119,22 @@ fn ttl(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test] // The value was what the file began with, and nobody was told.
+    fn a_file_that_grows_while_it_is_read_is_no_value() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("log");
+        std::fs::write(&path, "one\n").expect("written");
+        let read = |file: &mut FixedFile| {
+            let mut value = vec![0; file.bytes_left as usize];
+            file.read_exact(&mut value).map(|()| value)
+        };
+        assert_eq!(read(&mut FixedFile::open(&path).expect("opens")).expect("reads"), b"one\n");
+        let mut file = FixedFile::open(&path).expect("opens");
+        std::fs::write(&path, "one\ntwo\n").expect("written");
+        let error = read(&mut file).expect_err("it has grown").to_string();
+        assert!(error.contains("log has grown while"), "{error}");
+    }
 
     #[test]
     fn times_have_units() {

@@ -11,7 +11,7 @@ use trommel::tools::{Doubt, Loss, RepairReport, repair_with_progress};
 use crate::commands::verify::logs;
 use crate::output::progress::CallBar;
 use crate::output::table::{counted, whole};
-use crate::process::failure::{Outcome, Status};
+use crate::process::failure::{Outcome, Status, told};
 use crate::process::signals::LastWords;
 
 pub(crate) const EXAMPLES: &str = "Examples: mend what `trommel verify --db words` names; what is lost, for a program\n  \
@@ -33,12 +33,11 @@ pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Ou
     let mut bar = CallBar::new("repairing");
     let report = repair_with_progress(&arguments.db, &Environment::default(), &mut bar.hear())?;
     drop((bar, last_words));
-    if json {
-        writeln!(out, "{}", as_json(&report))?;
-    } else {
-        out.write_all(as_text(&report).as_bytes())?;
-    }
-    Ok(if saved_all(&report) { Status::Fine } else { Status::No })
+    let written = match json {
+        true => writeln!(out, "{}", as_json(&report)),
+        false => out.write_all(as_text(&report).as_bytes()),
+    };
+    told(Ok(if saved_all(&report) { Status::Fine } else { Status::No }), written)
 }
 
 /// Whether everything was saved beyond doubt.

@@ -88,6 +88,7 @@ struct Rewritten {
 /// Writes a new store with the same entries, and exchanges the names of both. Requires: the version
 /// is one of those that can be read.
 fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
+    let folder = &named(folder)?;
     let (new, backup) = (beside(folder, "new"), beside(folder, &format!("version-{version}")));
     for taken in [&new, &backup] {
         if taken.exists() {
@@ -101,13 +102,13 @@ fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
     // meanwhile.
     let old = Db::open_older(folder, options())?;
     let copied = copy(&old, &new);
-    if copied.is_err() {
-        // This command made the folder; the error of the copy says more.
+    drop(last_words);
+    let exchanged = copied.and_then(|keys| exchange(folder, &new, &backup).map(|()| keys));
+    if exchanged.is_err() {
+        // This command made the folder, if it still has this name; the error says more.
         let _ = fs::remove_dir_all(&new);
     }
-    let keys = copied?;
-    drop(last_words);
-    exchange(folder, &new, &backup)?;
+    let keys = exchanged?;
     old.close()?;
     Ok(Rewritten { keys, backup })
 }
@@ -137,7 +138,7 @@ fn copy(old: &Db, new: &Path) -> Result<u64, Failure> {
 
 /// Gives the old store's name to the new store, durably.
 fn exchange(folder: &Path, new: &Path, backup: &Path) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::Data(format!("{}: {error}", folder.display()));
+    let failed = of_folder(folder);
     fs::rename(folder, backup).map_err(failed)?;
     if let Err(error) = fs::rename(new, folder) {
         // Gives the old store its name back.
@@ -147,6 +148,18 @@ fn exchange(folder: &Path, new: &Path, backup: &Path) -> Result<(), Failure> {
     let parent = folder.parent().filter(|parent| *parent != Path::new(""));
     let parent = parent.unwrap_or(Path::new("."));
     fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)
+}
+
+/// Returns a path that ends in the folder's name, unlike `.` and `..`.
+fn named(folder: &Path) -> Result<PathBuf, Failure> {
+    match folder.file_name() {
+        Some(_) => Ok(folder.into()),
+        None => folder.canonicalize().map_err(of_folder(folder)),
+    }
+}
+
+fn of_folder(folder: &Path) -> impl Fn(std::io::Error) -> Failure + Copy {
+    move |error| Failure::Data(format!("{}: {error}", folder.display()))
 }
 
 /// Returns the path of a sibling folder: `words.new`.
@@ -185,6 +198,30 @@ mod tests {
         assert!(entries(&folder).iter().any(|(_, _, expiry)| expiry.is_some()));
         let again = rewrite(&folder, FORMAT_VERSION).err().expect("the name is taken");
         assert!(matches!(again, Failure::Data(message) if message.contains("s.version-8 exists")));
+    }
+
+    #[test] // The new store was made inside the old one, as `..new`, and stayed there.
+    fn a_store_that_is_named_by_dots_is_rewritten_beside_it() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("s");
+        Db::open(&folder, options()).and_then(|db| db.close()).expect("made");
+        fs::create_dir(folder.join("lost")).expect("made");
+        let Rewritten { backup, .. } =
+            rewrite(&folder.join("lost/.."), FORMAT_VERSION).expect("rewrites");
+        let beside = place.path().canonicalize().expect("there").join("s.version-8");
+        assert_eq!(backup, beside);
+        assert!(beside.join("lost").exists() && !folder.join("lost").exists());
+    }
+
+    #[test] // The new store stayed, and the next try was refused because of it.
+    fn a_rewritten_store_that_gets_no_name_is_removed() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("s");
+        Db::open(&folder, options()).and_then(|db| db.close()).expect("made");
+        // A folder of this name would have been refused; a link to nothing is met by the rename.
+        std::os::unix::fs::symlink("nothing", beside(&folder, "version-8")).expect("linked");
+        assert!(rewrite(&folder, FORMAT_VERSION).is_err());
+        assert!(folder.exists() && !beside(&folder, "new").exists());
     }
 
     #[test]

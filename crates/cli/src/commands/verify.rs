@@ -2,7 +2,7 @@
 //! ```text
 //! opens with a guard         Db::verify: files, ages, and every key against the guard
 //! opens, but not with that   Db::verify, without it
-//! does not open              verify_files: each file by itself
+//! does not open              verify_files: each file by itself, unless it is open elsewhere
 //! ```
 //! Invariant: damage that stops one kind of check is reported, and other checks go on.
 
@@ -13,10 +13,10 @@ use trommel::Environment;
 use trommel::GuardKind;
 use trommel::tools::{LogCounts, VerifyReport, verify_files_with_progress};
 
-use crate::args::store::StoreArgs;
+use crate::args::store::{StoreArgs, is_anothers};
 use crate::output::progress::CallBar;
 use crate::output::table::{bytes, counted, whole};
-use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status, told};
 
 pub(crate) const EXAMPLES: &str = "Examples: all of a store, also of one that does not open; its keys against another guard; as JSON, for a program\n  \
     trommel verify --db words\n  \
@@ -36,12 +36,13 @@ pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Out
     };
     let report = &checked.report;
     let sound = report.damage.is_empty();
-    if json {
-        writeln!(out, "{}", as_json(&checked))?;
-    } else if sound {
-        writeln!(out, "fine: {}", holds(report))?;
-    }
-    if sound { Ok(Status::Fine) } else { Err(Failure::Damage(report.damage.join("\ntrommel: "))) }
+    let written = match json {
+        true => writeln!(out, "{}", as_json(&checked)),
+        false if sound => writeln!(out, "fine: {}", holds(report)),
+        false => Ok(()),
+    };
+    let damage = || Failure::Damage(report.damage.join("\ntrommel: "));
+    told(sound.then_some(Status::Fine).ok_or_else(damage), written)
 }
 
 fn as_json(Checked { report, opens }: &Checked) -> serde_json::Value {
@@ -101,8 +102,13 @@ fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
     let Some(first) = with_guard.as_ref().err().filter(|error| error.tells_of_damage()) else {
         return with_guard;
     };
-    let mut checked = match by(Some(GuardKind::Open)) {
-        Err(error) if error.tells_of_damage() => of_files()?,
+    let checked = match by(Some(GuardKind::Open)) {
+        Err(error) if error.tells_of_damage() => of_files(),
+        checked => checked,
+    };
+    let mut checked = match checked {
+        // Files by themselves are only read under the store's lock.
+        Err(error) if is_anothers(&error) => return with_guard,
         checked => checked?,
     };
     let (first, damage) = (first.to_string(), &mut checked.report.damage);

@@ -34,6 +34,15 @@ pub(crate) enum Failure {
     OutputClosed,
 }
 
+/// Returns how a command ends that has found an outcome and then written what it found. The exit
+/// status tells the outcome also if nobody reads the output.
+pub(crate) fn told(outcome: Outcome, written: std::io::Result<()>) -> Outcome {
+    match written.map_err(Failure::from) {
+        Ok(()) | Err(Failure::OutputClosed) => outcome,
+        Err(failure) => outcome.and(Err(failure)),
+    }
+}
+
 impl Failure {
     /// Returns the failure of a store's error, with this message.
     pub(crate) fn of_store(error: &trommel::Error, message: String) -> Self {

@@ -38,6 +38,12 @@ pub(crate) fn result(text: &str, object: &Value) {
     tell(object, [text]);
 }
 
+/// Prints a line as it is.
+pub(crate) fn line(text: &str) {
+    // If standard error cannot be written, no output is left for a message.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 fn tell<'a>(object: &Value, lines: impl IntoIterator<Item = &'a str>) {
     let mut out = std::io::stderr().lock();
     let written = match AS_JSON.load(Ordering::Relaxed) {

@@ -4,6 +4,9 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use trommel::backup::Backups;
+use trommel::{Db, Options};
+
 use crate::common::{Ended, Workplace, flip_bit};
 
 /// A store with one table, and nothing left in its log.
@@ -209,6 +212,32 @@ fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_none() {
     drop(child.stdout.take());
     let ended = Ended::from(child.wait_with_output().expect("ended"));
     assert_eq!((ended.status, ended.err.as_str()), (0, ""));
+}
+
+/// Runs a command whose output nobody reads.
+fn unread(place: &Workplace, arguments: &str) -> i32 {
+    let (_, closed) = std::io::pipe().expect("a pipe");
+    let child = place.command(arguments).stdout(closed).spawn().expect("started");
+    Ended::from(child.wait_with_output().expect("ended")).status
+}
+
+#[test] // Each had status 0.
+fn a_closed_pipe_hides_no_failure() {
+    let place = loaded("");
+    assert_eq!(unread(&place, "get --db s none --json"), 1);
+    std::fs::remove_file(place.largest_file("s", ".table")).expect("removed");
+    assert_eq!(unread(&place, "repair --db s"), 1);
+    assert_eq!(unread(&place, "repair --db s"), 0, "there is nothing to repair any more");
+
+    // So many generations are listed that the pipe is met amid their table.
+    let db = Db::open(place.path("t"), Options::default()).expect("opens");
+    db.put("drum", "turns").and_then(|()| db.flush()).expect("writes");
+    let backups = Backups::in_folder(place.path("kept")).expect("a folder");
+    (0..100).for_each(|_| drop(backups.back_up(&db).expect("stored")));
+    db.close().expect("closes");
+    flip_bit(&place.largest_file("kept", ".table"), 10);
+    assert_eq!(unread(&place, "backups kept --verify"), 3);
+    assert_eq!(unread(&place, "backups kept --verify --json"), 3);
 }
 
 #[test]

@@ -65,6 +65,15 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     assert!(!place.path("x").exists(), "a wrong argument made a store");
 }
 
+#[test] // It panicked.
+#[cfg(target_os = "linux")]
+fn wrong_arguments_are_usage_errors_where_no_message_can_be_written() {
+    let place = Workplace::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let mut child = place.command("get --db x --frob key").stderr(full).spawn().expect("started");
+    assert_eq!(child.wait().expect("ended").code(), Some(2));
+}
+
 #[test]
 fn keys_are_written_found_and_removed() {
     let place = Workplace::new();

@@ -1,6 +1,6 @@
 //! Stores that another process has open: read along.
 
-use crate::common::Workplace;
+use crate::common::{Workplace, flip_bit};
 use trommel::{Db, KeyspaceOptions, Options};
 
 /// A store that this process has open, with a key space beside the default one.
@@ -37,6 +37,22 @@ fn commands_that_read_go_beside_a_writer() {
     assert_eq!((&checked["ok"], &checked["tables"]), (&true.into(), &2.into()));
     db.put("later", "than that").expect("the writer knows of none of it");
     db.close().expect("closes");
+}
+
+#[test] // It told that the store is in use, and no damage.
+fn damage_is_told_beside_a_writer() {
+    let place = Workplace::new();
+    let db = held(&place);
+    let table = place.largest_file("s", ".table");
+    let end = table.metadata().expect("there").len() as usize;
+    flip_bit(&table, end - 1);
+    let name = table.file_name().expect("a name").to_string_lossy().into_owned();
+    let ended = place.run("verify --db s --json");
+    assert!(ended.err.contains(r#""kind":"damage""#), "{}", ended.err);
+    let report = ended.json(3);
+    assert_eq!(report["ok"], false);
+    assert!(report["damage"][0].to_string().contains(&name), "{report}");
+    drop(db);
 }
 
 #[test]

@@ -86,6 +86,22 @@ fn a_store_that_is_lost_comes_back_from_its_backups() {
     assert!(!place.path("damaged/MANIFEST").exists());
 }
 
+#[test] // It restored the generation before, since the listed seconds were rounded down.
+fn the_listed_time_of_a_generation_restores_it() {
+    let place = loaded();
+    place.run("backup --db s kept").with_status(0);
+    place.run("put --db s drum rests").with_status(0);
+    place.run("backup --db s kept").with_status(0);
+    let listed = place.run("backups kept").with_status(0);
+    for row in listed.lines().skip(2) {
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let (number, sequence, time) = (cells[0], cells[1], cells[2]);
+        let restored = place.run(&format!("restore kept r{number} --until @{time} --json")).json(0);
+        assert_eq!(restored["sequence"].to_string(), sequence, "{listed}");
+    }
+    assert_eq!(place.run("get --db r2 drum").with_status(0), "rests\n");
+}
+
 #[test]
 fn a_dump_tells_every_entry_and_names_damage() {
     let place = loaded();

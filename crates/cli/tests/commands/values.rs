@@ -30,6 +30,22 @@ fn a_file_is_put_and_comes_back_and_keys_alone_need_no_value() {
     place.run("put --db s drum --file nowhere").fails(3, &["nowhere"]);
 }
 
+#[test] // It put the empty value, since such files have a length of zero.
+#[cfg(target_os = "linux")]
+fn files_without_a_length_are_put_as_a_whole() {
+    let place = Workplace::new();
+    place.run("put --db s status --file /proc/self/status").with_status(0);
+    let status = place.run("get --db s status").with_status(0);
+    assert!(status.starts_with("Name:\ttrommel\n"), "{status}");
+    let long = noise(3 << 20);
+    let put = place.run_with_input("put --db s long --file /dev/stdin --json", &long).json(0);
+    assert_eq!(put["value_bytes"], 3 << 20);
+    place.run("get --db s long --out back").with_status(0);
+    assert!(std::fs::read(place.path("back")).expect("written") == long);
+    place.run("put --db none key --file .").fails(3, &["directory"]);
+    assert!(!place.path("none").exists(), "what cannot be read made a store");
+}
+
 const SMALL: &str = "bench values --value-bytes 4KiB,40KiB --data-bytes 1MiB --get-bytes 200KiB \
                      --rounds 2 --write-buffer 64KiB";
 

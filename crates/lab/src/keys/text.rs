@@ -143,7 +143,8 @@ impl<R: BufRead> TextRecords<R> {
     fn add_line(&mut self, first_line: u64) -> Result<bool, BadText> {
         let bad = |problem: String| BadText { line: first_line, problem };
         let most = self.line_bytes_max();
-        let allowed = (most + 2).saturating_sub(self.text.len()) as u64;
+        let begin = self.text.len();
+        let allowed = (most + 2).saturating_sub(begin) as u64;
         let mut limited = std::io::Read::take(&mut self.input, allowed);
         let read =
             limited.read_until(b'\n', &mut self.text).map_err(|error| bad(error.to_string()))?;
@@ -158,7 +159,7 @@ impl<R: BufRead> TextRecords<R> {
                 "more than {most} bytes: a key has at most {KEY_BYTES_MAX}, a value {VALUE_BYTES_MAX}"
             )));
         }
-        if self.text.contains(&0) {
+        if self.text[begin..].contains(&0) {
             return Err(bad("a zero byte: this is a binary file, no text".into()));
         }
         Ok(read > 0)
@@ -312,6 +313,15 @@ mod tests {
         let csv = b"1,\"a,b\"\n\"q \"\"r\"\"\",\"two\r\n\nlines\"\n,\n";
         let csv = all(csv, layout(TextFormat::Csv, 0, Some(1))).expect("csv");
         assert_eq!(csv, pairs(&[("1", "a,b"), ("q \"r\"", "two\r\n\nlines"), ("", "")]));
+    }
+
+    #[test] // Each line was searched together with all before it: this took minutes.
+    fn an_open_quote_goes_over_many_lines_in_linear_time() {
+        let begin = std::time::Instant::now();
+        let text = [&b"\""[..], &b"line\n".repeat(1 << 20)].concat();
+        let bad = all(&text, layout(TextFormat::Csv, 0, None)).expect_err("it stays open");
+        assert!(bad.line == 1 && bad.problem.contains("never closed"), "{bad:?}");
+        assert!(begin.elapsed().as_secs() < 30, "{:?}", begin.elapsed());
     }
 
     #[test]

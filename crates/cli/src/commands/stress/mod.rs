@@ -21,7 +21,7 @@ use trommel_lab::{HistoryKind, StressFailure, StressPlan, StressReport, stress};
 use crate::commands::stress::args::StressArgs;
 use crate::output::progress::StageBar;
 use crate::output::table::whole;
-use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status, told};
 use crate::process::temporary::TemporaryFolder;
 
 pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -53,12 +53,11 @@ fn tell<R: Serialize>(
     failed: bool,
     (json, out): (bool, &mut dyn Write),
 ) -> Outcome {
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(report)?)?;
-    } else {
-        out.write_all(text(report).as_bytes())?;
-    }
-    Ok(if failed { Status::No } else { Status::Fine })
+    let written = match json {
+        true => writeln!(out, "{}", serde_json::to_string_pretty(report)?),
+        false => out.write_all(text(report).as_bytes()),
+    };
+    told(Ok(if failed { Status::No } else { Status::Fine }), written)
 }
 
 /// The folder of a store on the real disk.

@@ -4,6 +4,7 @@ import dev.trommel.DiskException;
 import dev.trommel.Keyspace;
 import dev.trommel.LockedException;
 import dev.trommel.OptionException;
+import dev.trommel.StoppedException;
 import dev.trommel.Store;
 import dev.trommel.WriteBatch;
 import java.io.IOException;
@@ -221,7 +222,7 @@ final class SharedEngine {
     private void writeRestored(RestoredRows rows) {
         try {
             rows.write();
-        } catch (DiskException refused) {
+        } catch (DiskException | StoppedException refused) {
             if (restoredBytes() > REFUSED_BYTES_MAX) {
                 throw refused;
             }

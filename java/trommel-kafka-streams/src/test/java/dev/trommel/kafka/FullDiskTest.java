@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.Random;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.processor.TaskId;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -24,6 +25,8 @@ import org.junit.jupiter.api.io.TempDir;
 class FullDiskTest {
     private static final TopicPartition CHANGELOG = Commits.CHANGELOG;
     private static final int VALUE_BYTES = 8 << 10;
+    private static final TaskId TASK = new TaskId(0, 1);
+    private static final TaskId OTHER_TASK = new TaskId(0, 2);
 
     @TempDir
     Path folder;
@@ -54,7 +57,11 @@ class FullDiskTest {
     }
 
     private KeyValueBytes open() {
-        context = new TaskContext(state).with("processing.guarantee", "exactly_once_v2")
+        return open(TASK);
+    }
+
+    private KeyValueBytes open(TaskId task) {
+        context = new TaskContext(state, task).with("processing.guarantee", "exactly_once_v2")
                 .with(TrommelConfig.BUFFER_BYTES, 4 * VALUE_BYTES);
         KeyValueBytes store = new KeyValueBytes("store");
         store.init(context, store);
@@ -63,7 +70,11 @@ class FullDiskTest {
 
     /** With a row, at the offset 1. */
     private KeyValueBytes openWithACommit() {
-        KeyValueBytes store = open();
+        return openWithACommit(TASK);
+    }
+
+    private KeyValueBytes openWithACommit(TaskId task) {
+        KeyValueBytes store = open(task);
         store.committedOffset(CHANGELOG);
         store.put(key(0), value());
         store.commit(Map.of(CHANGELOG, 1L));
@@ -121,9 +132,21 @@ class FullDiskTest {
         store.close();
     }
 
-    /** So that the thread of the runtime that restores lives on. */
     @Test
     void restoredRowsThatTheDiskRefusesAreWrittenWhenThereIsRoom() throws IOException {
+        restoreWhileTheDiskIsFull();
+    }
+
+    /** Before a run is made, the engine writes what it has in memory. */
+    @Test
+    void restoredRowsWaitForRoomForThoseOfOtherTasks() throws IOException {
+        KeyValueBytes other = openWithACommit(OTHER_TASK);
+        restoreWhileTheDiskIsFull();
+        other.close();
+    }
+
+    /** Nothing is thrown, so that the thread of the runtime that restores lives on. */
+    private void restoreWhileTheDiskIsFull() throws IOException {
         KeyValueBytes store = open();
         store.committedOffset(CHANGELOG);
         context.restore(key(0).get(), value());

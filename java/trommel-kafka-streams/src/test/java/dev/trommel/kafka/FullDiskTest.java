@@ -2,6 +2,7 @@ package dev.trommel.kafka;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -13,8 +14,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.TaskId;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -186,5 +189,23 @@ class FullDiskTest {
         KeyValueBytes again = open();
         assertEquals(1L, again.committedOffset(CHANGELOG), "the last commit that was written");
         again.close();
+    }
+
+    /** Else nobody closes it, and nobody can open its folder. */
+    @Test
+    void anEngineThatCannotDropWhatGoneTasksHadIsClosedAllTheSame() throws IOException {
+        openWithACommit().close();
+        Path task = context.folder();
+        try (Stream<Path> files = Files.list(task)) {
+            for (Path file : files.toList()) {
+                Files.delete(file);
+            }
+        }
+        Files.delete(task);
+        Path filling = fill();
+        assertThrows(ProcessorStateException.class, () -> open(OTHER_TASK), "it needs room, too");
+        Files.delete(filling);
+        open(OTHER_TASK).close();
+        assertFalse(SharedEngine.isOpen(state.resolve(TaskContext.APPLICATION)));
     }
 }

@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use rocksdb::{ColumnFamilyDescriptor, Options, ReadTier, SliceTransform, WriteBatch};
+use rocksdb::{
+    ColumnFamilyDescriptor, Direction, IteratorMode, Options, ReadTier, SliceTransform, WriteBatch,
+};
 
 use super::{LONG, Numbers, count, count_from, options, scan_anew, wait};
 use crate::door::{Phase, Ticket};
@@ -185,6 +187,26 @@ fn snapshots_and_iterators_keep_what_a_later_scan_has_forgotten() {
     let before = db.door_state().denied;
     assert_eq!(younger.get(b"gone").expect("read"), None);
     assert_eq!(db.door_state().denied, before + 1);
+}
+
+/// The door denies the range first, and RocksDB's iterator is needed when the snapshot has ended.
+#[test]
+fn an_iterator_outlives_the_snapshot_of_its_options() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = filled(&folder, 1000);
+    scan_anew(&db);
+    let before = count(&db, b"", b"nowherf");
+    let snapshot = db.snapshot();
+    let mut options = ReadOptions::default();
+    options.set_snapshot(&snapshot);
+    options.set_iterate_upper_bound(b"nowherf");
+    let from = IteratorMode::From(b"nowhere", Direction::Forward);
+    let mut rows = db.iterator_opt(from, options);
+    assert!(rows.next().is_none());
+    drop(snapshot);
+    db.put(b"added", b"value").expect("written");
+    rows.set_mode(IteratorMode::Start);
+    assert_eq!(rows.count(), before);
 }
 
 #[test]

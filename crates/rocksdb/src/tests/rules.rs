@@ -367,6 +367,26 @@ fn families_come_and_go() {
 }
 
 #[test]
+fn a_family_made_behind_the_doors_is_not_the_one_of_its_name_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = Db::open_cf(&options(), folder.path(), ["some"]).expect("it opens");
+    wait(&db);
+    db.unguarded(|inner| inner.drop_cf("some")).expect("gone");
+    db.unguarded(|inner| inner.create_cf("some", &options())).expect("made");
+    wait(&db);
+    let family = db.cf_handle("some").expect("made");
+    let mut batch = WriteBatch::default();
+    batch.put_cf(&family, b"key", b"value");
+    db.write(batch).expect("written");
+    for _ in 0..2 {
+        assert!(db.get_cf(&family, b"key").expect("read").is_some());
+        assert_eq!(db.get_cf(&family, b"nowhere").expect("read"), None);
+        wait(&db);
+    }
+    assert!(db.door_state_cf(&family).denied > 0);
+}
+
+#[test]
 fn files_that_are_dropped_bring_no_key_back_unseen() {
     let folder = tempfile::tempdir().expect("a folder");
     let db = filled(&folder, 2000);

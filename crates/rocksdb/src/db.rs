@@ -22,8 +22,8 @@ use crate::filter::Filter;
 use crate::image;
 use crate::keys::SortedKeys;
 use crate::options::{DoorOptions, DoorState};
-use crate::options_file::{Rules, have_snapshots, rules_of};
-use crate::pause::{Rule, is_broken};
+use crate::options_file::{Rules, have_snapshots, options_files, rules_of};
+use crate::pause::{self, Point, Rule, is_broken};
 use crate::read_options::ReadOptions;
 use crate::worker::{self, Worker};
 
@@ -206,9 +206,15 @@ impl<B: Base> DoorDb<B> {
         open: impl FnOnce(Vec<ColumnFamilyDescriptor>) -> Result<B, Error>,
     ) -> Result<Self, Error> {
         let names: Vec<String> = families.iter().map(|family| family.name().into()).collect();
+        let options_before = options_files(path);
         let mut kept = if door_options.is_kept { image::read_all(path) } else { HashMap::new() };
+        pause::at(Point::Read);
         let db = open(families)?;
         image::remove_all(path);
+        let is_new = |number: &u64| !options_before.contains_key(number);
+        if options_files(path).into_keys().filter(is_new).count() != 1 {
+            kept.clear(); // Somebody else has opened it after the filters were read.
+        }
         let (bell, mut rules) = (Arc::new(Bell::default()), rules_of(path));
         let has_snapshots = have_snapshots(&rules);
         let since = if has_snapshots { db.last_sequence_number() } else { 0 };
@@ -268,12 +274,14 @@ impl<B: Base> DoorDb<B> {
         let filters = doors.iter().filter_map(|door| Some((Arc::clone(door), door.whole()?)));
         let filters: Vec<(Arc<Door>, Arc<Filter>)> = filters.collect();
         let path = shared.db.path().to_path_buf();
+        let current = image::current_of(&path);
         let Ok(shared) = Arc::try_unwrap(shared) else { return };
         let may_lack_keys = shared.has_unseen_writes.load(Ordering::SeqCst);
         drop(shared); // RocksDB closes, and does not change its files after this.
+        pause::at(Point::Closed);
         if self.options.is_kept && (!may_lack_keys || is_broken(Rule::Failing)) {
             let filters = filters.iter().map(|(door, filter)| (door.id, &door.name[..], &**filter));
-            image::write_all(&path, filters);
+            image::write_all(&path, current, filters);
         }
     }
 }

@@ -12,21 +12,18 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rocksdb::{
-    AsColumnFamilyRef, ColumnFamilyDescriptor, DB, Error, ErrorKind, Options, WriteBatch,
-};
+use rocksdb::{ColumnFamilyDescriptor, DB, Error, ErrorKind, Options};
 
 use crate::base::{Base, RocksDb};
-use crate::batch;
 use crate::bell::Bell;
 use crate::door::{Door, Phase, Ticket};
-use crate::family::ColumnFamily;
+use crate::family::{ColumnFamily, id_of};
 use crate::filter::Filter;
 use crate::image;
 use crate::keys::SortedKeys;
 use crate::options::{DoorOptions, DoorState};
-use crate::options_file::{Rules, have_snapshots, rules_of};
-use crate::pause::{Rule, is_broken};
+use crate::options_file::{Rules, have_snapshots, options_files, rules_of};
+use crate::pause::{self, Point, Rule, is_broken};
 use crate::read_options::ReadOptions;
 use crate::worker::{self, Worker};
 
@@ -73,19 +70,11 @@ impl<B> Shared<B> {
         self.doors.read().unwrap_or_else(PoisonError::into_inner).get(&id).map(Arc::clone)
     }
 
-    fn add_door(&self, door: Arc<Door>) {
-        self.doors.write().unwrap_or_else(PoisonError::into_inner).insert(door.id, door);
+    /// Adds a door, unless its family has one already. Returns the one that it has.
+    fn add_door(&self, door: Door) -> Arc<Door> {
+        let mut doors = self.doors.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(doors.entry(door.id).or_insert_with(|| Arc::new(door)))
     }
-}
-
-/// RocksDB's id of a family, taken from a write batch.
-fn id_of(family: &impl AsColumnFamilyRef) -> u32 {
-    let (mut batch, mut number) = (WriteBatch::default(), 0);
-    batch.put_cf(family, b"", b"");
-    // For the default family, whose records have no id, `walk` gives 0.
-    let walked = batch::walk(batch.data(), |id, _, _| number = id);
-    walked.expect("a put is a record that is known");
-    number
 }
 
 /// Opening and closing.
@@ -217,9 +206,15 @@ impl<B: Base> DoorDb<B> {
         open: impl FnOnce(Vec<ColumnFamilyDescriptor>) -> Result<B, Error>,
     ) -> Result<Self, Error> {
         let names: Vec<String> = families.iter().map(|family| family.name().into()).collect();
+        let options_before = options_files(path);
         let mut kept = if door_options.is_kept { image::read_all(path) } else { HashMap::new() };
+        pause::at(Point::Read);
         let db = open(families)?;
         image::remove_all(path);
+        let is_new = |number: &u64| !options_before.contains_key(number);
+        if options_files(path).into_keys().filter(is_new).count() != 1 {
+            kept.clear(); // Somebody else has opened it after the filters were read.
+        }
         let (bell, mut rules) = (Arc::new(Bell::default()), rules_of(path));
         let has_snapshots = have_snapshots(&rules);
         let since = if has_snapshots { db.last_sequence_number() } else { 0 };
@@ -279,12 +274,14 @@ impl<B: Base> DoorDb<B> {
         let filters = doors.iter().filter_map(|door| Some((Arc::clone(door), door.whole()?)));
         let filters: Vec<(Arc<Door>, Arc<Filter>)> = filters.collect();
         let path = shared.db.path().to_path_buf();
+        let current = image::current_of(&path);
         let Ok(shared) = Arc::try_unwrap(shared) else { return };
         let may_lack_keys = shared.has_unseen_writes.load(Ordering::SeqCst);
         drop(shared); // RocksDB closes, and does not change its files after this.
+        pause::at(Point::Closed);
         if self.options.is_kept && (!may_lack_keys || is_broken(Rule::Failing)) {
             let filters = filters.iter().map(|(door, filter)| (door.id, &door.name[..], &**filter));
-            image::write_all(&path, filters);
+            image::write_all(&path, current, filters);
         }
     }
 }
@@ -376,7 +373,9 @@ impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::cf_handle`].
     pub fn cf_handle(&self, name: &str) -> Option<ColumnFamily<'_>> {
         let bound = self.inner().cf_handle(name)?;
-        let door = self.shared().doors().into_iter().find(|door| door.name == name)?;
+        // By id, as `unguarded` may have put another family in the place of one with this name.
+        let id = id_of(&bound);
+        let door = self.shared().door(id).unwrap_or_else(|| self.make_door(name, id, false));
         Some(ColumnFamily::new(bound, door))
     }
 
@@ -385,6 +384,13 @@ impl<B: Base> DoorDb<B> {
         let name = name.as_ref();
         self.inner().create_cf(name, options)?;
         let Some(family) = self.inner().cf_handle(name) else { return Ok(()) };
+        self.make_door(name, id_of(&family), true);
+        Ok(())
+    }
+
+    /// Makes the door of a family that was created after the opening. `is_new`: nobody has written
+    /// to it yet. Otherwise a scan comes first.
+    fn make_door(&self, name: &str, id: u32, is_new: bool) -> Arc<Door> {
         let mut rules = rules_of(self.path());
         if !have_snapshots(&rules) {
             self.shared().has_snapshots.store(false, Ordering::SeqCst);
@@ -396,11 +402,12 @@ impl<B: Base> DoorDb<B> {
             let since = self.inner().last_sequence_number();
             Filter::of(&SortedKeys::default(), self.options.bits_per_key, since)
         };
-        let filter = rules.is_bytewise.then(empty);
+        let filter = (is_new && rules.is_bytewise).then(empty);
         let bell = Arc::clone(&self.shared().bell);
-        let door = Door::new((name.into(), id_of(&family)), rules, (self.options, bell), filter);
-        self.shared().add_door(Arc::new(door));
-        Ok(())
+        let door = Door::new((name.into(), id), rules, (self.options, bell), filter);
+        let door = self.shared().add_door(door);
+        self.shared().bell.ring();
+        door
     }
 
     /// See [`rocksdb::DB::drop_cf`].

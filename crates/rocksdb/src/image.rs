@@ -26,6 +26,7 @@ use crate::pause::{Rule, is_broken};
 const MAGIC: &[u8; 8] = b"TRMLROX\0";
 const VERSION: u32 = 1;
 const WORD_BYTES: usize = size_of::<u64>();
+const CURRENT: &str = "CURRENT";
 const PREFIX: &str = "trommel-door-";
 const SUFFIX: &str = ".filter";
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -59,11 +60,16 @@ pub(crate) fn read_all(database: &Path) -> HashMap<(u32, String), Kept> {
 }
 
 /// Writes the filters of a closed database. One that cannot be written is rebuilt by a scan.
+/// `current`: the file `CURRENT` while the database was open.
 pub(crate) fn write_all<'f>(
     database: &Path,
+    current: Option<Vec<u8>>,
     filters: impl Iterator<Item = (u32, &'f str, &'f Filter)>,
 ) {
     let Ok(state) = state_of(database) else { return };
+    if current_of(database) != current {
+        return; // Somebody else has opened it: the state may be theirs.
+    }
     for (id, name, filter) in filters {
         let file = database.join(format!("{PREFIX}{id}{SUFFIX}"));
         let unfinished = database.join(format!("{PREFIX}{id}.unfinished"));
@@ -80,6 +86,11 @@ pub(crate) fn remove_all(database: &Path) {
     files(database).into_iter().for_each(|file| drop(fs::remove_file(file)));
 }
 
+/// The file that names the manifest; each opening for writing begins another manifest.
+pub(crate) fn current_of(database: &Path) -> Option<Vec<u8>> {
+    fs::read(database.join(CURRENT)).ok()
+}
+
 fn files(database: &Path) -> Vec<PathBuf> {
     let is_ours = |name: &str| name.starts_with(PREFIX) && name.ends_with(SUFFIX);
     let entries = fs::read_dir(database).into_iter().flatten().flatten();
@@ -93,7 +104,7 @@ fn state_of(database: &Path) -> io::Result<u64> {
     for entry in fs::read_dir(database)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        let is_whole = name == "CURRENT" || name.starts_with("MANIFEST-");
+        let is_whole = name == CURRENT || name.starts_with("MANIFEST-");
         let is_data = [".log", ".sst", ".blob"].iter().any(|end| name.ends_with(end));
         if is_whole || is_data {
             let content = if is_whole { checksum(&fs::read(entry.path())?) } else { 0 };

@@ -1,6 +1,7 @@
 //! Iterators that query the door before RocksDB.
 //! ```text
 //! made    both bounds, or a place and the bound behind it, are known: denied ── RocksDB makes none
+//!         (unless a snapshot may end before it is needed)
 //!         else: load the view, let RocksDB pin its state, check that the view is still current
 //! sought  from the place to the bound: denied by that view ── RocksDB does not seek
 //! ```
@@ -22,7 +23,8 @@ use crate::view::{Asked, View};
 /// An iterator over keys and values, positioned by hand: see
 /// [`rocksdb::DBRawIteratorWithThreadMode`].
 ///
-/// If the door denies the whole range, RocksDB makes no iterator.
+/// If the door denies the whole range, RocksDB makes no iterator, unless a snapshot is set that
+/// may end before.
 pub struct DbRawIterator<'a, B: Base = RocksDb> {
     db: &'a DoorDb<B>,
     family: Option<ColumnFamily<'a>>,
@@ -121,6 +123,7 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
         mode: Option<IteratorMode<'_>>,
     ) -> DbRawIterator<'a, B> {
         let bounds = Bounds::of(&options, db.door_of(family.as_ref()));
+        let snapshot_may_end = options.snapshot_may_end;
         let mut iterator = DbRawIterator {
             db,
             family,
@@ -130,10 +133,13 @@ impl<'a, B: Base> DbRawIterator<'a, B> {
             view: None,
             is_denied: true,
         };
-        match iterator.denied_at_first(mode) {
-            Some(denied) => iterator.bounds.denied = denied,
-            None => iterator.pin(),
+        let denied = iterator.denied_at_first(mode);
+        let is_denied = denied.is_some();
+        iterator.bounds.denied = denied.unwrap_or_default();
+        if !is_denied || snapshot_may_end {
+            iterator.pin();
         }
+        iterator.is_denied = is_denied;
         iterator
     }
 
@@ -333,9 +339,10 @@ impl<'a, B: Base> DbIterator<'a, B> {
     ) -> DbIterator<'a, B> {
         let raw = DbRawIterator::new(db, family, options, Some(mode));
         let mut iterator = DbIterator { raw, direction: Direction::Forward, is_done: false };
-        match iterator.raw.inner {
-            Some(_) => iterator.place(mode),
-            None => iterator.is_done = true,
+        if iterator.raw.is_denied {
+            iterator.is_done = true;
+        } else {
+            iterator.place(mode);
         }
         iterator
     }

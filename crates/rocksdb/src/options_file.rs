@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: a family whose options cannot be read counts as one with an unknown order of keys.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,12 +34,17 @@ impl Rules {
     }
 }
 
-/// Reads the rules of each family from the newest options file. Empty if there is none.
-pub(crate) fn rules_of(database: &Path) -> HashMap<String, Rules> {
+/// Numbers and names of the options files. Each opening of the database writes one more.
+pub(crate) fn options_files(database: &Path) -> BTreeMap<u64, String> {
     let number = |name: &str| name.strip_prefix("OPTIONS-")?.parse::<u64>().ok();
     let names = std::fs::read_dir(database).into_iter().flatten().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let newest = names.filter_map(|name| Some((number(&name)?, name))).max();
+    names.filter_map(|name| Some((number(&name)?, name))).collect()
+}
+
+/// Reads the rules of each family from the newest options file. Empty if there is none.
+pub(crate) fn rules_of(database: &Path) -> HashMap<String, Rules> {
+    let newest = options_files(database).pop_last();
     let text = newest.and_then(|(_, name)| std::fs::read_to_string(database.join(name)).ok());
     text.as_deref().map(read_rules).unwrap_or_default()
 }

@@ -23,6 +23,10 @@ pub(crate) enum Point {
     Pinning,
     /// A read of many keys has queried the door, and has not asked RocksDB for the others yet.
     Asked,
+    /// An opening has read the filter files, and has not opened the database yet.
+    Read,
+    /// A closing has closed the database, and has not written the filter files yet.
+    Closed,
 }
 
 /// A rule that keeps answers right.

@@ -24,6 +24,8 @@ pub struct ReadOptions {
     /// Exclusive.
     pub(crate) upper: Option<Vec<u8>>,
     pub(crate) snapshot: Option<u64>,
+    /// Whether the snapshot may be dropped while an iterator with these options exists.
+    pub(crate) snapshot_may_end: bool,
     pub(crate) is_one_prefix: bool,
     plain: u8,
 }
@@ -43,6 +45,7 @@ impl ReadOptions {
     /// than its last scan.
     pub fn set_snapshot<B: Base>(&mut self, snapshot: &Snapshot<'_, B>) {
         self.snapshot = Some(snapshot.sequence_number());
+        self.snapshot_may_end = true;
         self.inner.set_snapshot(snapshot.inner());
     }
 

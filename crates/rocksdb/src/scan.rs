@@ -11,6 +11,7 @@ use trommel_filters::KeySample;
 
 use crate::base::Base;
 use crate::door::{Door, Plan};
+use crate::family::id_of;
 use crate::filter::{Building, Filter};
 use crate::keys::{SortedKeys, cut};
 use crate::pause::{self, Point};
@@ -37,7 +38,8 @@ pub(crate) fn all_keys<B: Base>(
     plan: &Plan,
     check: &dyn Fn() -> Result<(), Stop>,
 ) -> Result<Filter, Stop> {
-    let family = db.cf_handle(&door.name).ok_or(Stop::Void)?;
+    let family = db.cf_handle(&door.name).filter(|family| id_of(family) == door.id);
+    let family = family.ok_or(Stop::Gone)?;
     let snapshot = SnapshotWithThreadMode::new(db);
     let rows = || {
         let mut options = rocksdb::ReadOptions::default();

@@ -9,6 +9,20 @@ use crate::iterator::{DbIterator, DbRawIterator};
 use crate::read_options::ReadOptions;
 
 /// A snapshot of the database. The door can answer its reads if its last scan is not newer.
+///
+/// Its iterators borrow it:
+///
+/// ```compile_fail,E0505
+/// use trommel_rocksdb::Db;
+/// use trommel_rocksdb::rocksdb::IteratorMode;
+///
+/// fn rows(db: &Db) {
+///     let snapshot = db.snapshot();
+///     let rows = snapshot.iterator(IteratorMode::Start);
+///     drop(snapshot);
+///     rows.count();
+/// }
+/// ```
 pub struct Snapshot<'a, B: Base = RocksDb> {
     db: &'a DoorDb<B>,
     inner: SnapshotWithThreadMode<'a, B>,
@@ -34,6 +48,8 @@ impl<'a, B: Base> Snapshot<'a, B> {
 
     fn at(&self, mut options: ReadOptions) -> ReadOptions {
         options.set_snapshot(self);
+        // Iterators that are made with them borrow this snapshot.
+        options.snapshot_may_end = false;
         options
     }
 
@@ -148,12 +164,12 @@ impl<'a, B: Base> Snapshot<'a, B> {
     }
 
     /// See [`DoorDb::iterator`].
-    pub fn iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'a, B> {
+    pub fn iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'_, B> {
         self.iterator_opt(mode, ReadOptions::default())
     }
 
     /// See [`DoorDb::iterator_opt`].
-    pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'a, B> {
+    pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'_, B> {
         self.db.iterator_opt(mode, self.at(options))
     }
 
@@ -162,7 +178,7 @@ impl<'a, B: Base> Snapshot<'a, B> {
         &self,
         family: &ColumnFamily<'a>,
         mode: IteratorMode<'_>,
-    ) -> DbIterator<'a, B> {
+    ) -> DbIterator<'_, B> {
         self.iterator_cf_opt(family, ReadOptions::default(), mode)
     }
 
@@ -172,22 +188,22 @@ impl<'a, B: Base> Snapshot<'a, B> {
         family: &ColumnFamily<'a>,
         options: ReadOptions,
         mode: IteratorMode<'_>,
-    ) -> DbIterator<'a, B> {
+    ) -> DbIterator<'_, B> {
         self.db.iterator_cf_opt(family, self.at(options), mode)
     }
 
     /// See [`DoorDb::raw_iterator`].
-    pub fn raw_iterator(&self) -> DbRawIterator<'a, B> {
+    pub fn raw_iterator(&self) -> DbRawIterator<'_, B> {
         self.raw_iterator_opt(ReadOptions::default())
     }
 
     /// See [`DoorDb::raw_iterator_cf`].
-    pub fn raw_iterator_cf(&self, family: &ColumnFamily<'a>) -> DbRawIterator<'a, B> {
+    pub fn raw_iterator_cf(&self, family: &ColumnFamily<'a>) -> DbRawIterator<'_, B> {
         self.raw_iterator_cf_opt(family, ReadOptions::default())
     }
 
     /// See [`DoorDb::raw_iterator_opt`].
-    pub fn raw_iterator_opt(&self, options: ReadOptions) -> DbRawIterator<'a, B> {
+    pub fn raw_iterator_opt(&self, options: ReadOptions) -> DbRawIterator<'_, B> {
         self.db.raw_iterator_opt(self.at(options))
     }
 
@@ -196,7 +212,7 @@ impl<'a, B: Base> Snapshot<'a, B> {
         &self,
         family: &ColumnFamily<'a>,
         options: ReadOptions,
-    ) -> DbRawIterator<'a, B> {
+    ) -> DbRawIterator<'_, B> {
         self.db.raw_iterator_cf_opt(family, self.at(options))
     }
 }

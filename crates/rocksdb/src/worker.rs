@@ -29,6 +29,8 @@ pub(crate) struct Worker;
 pub(crate) enum Stop {
     /// The filter is no longer needed.
     Void,
+    /// The family was dropped. Another one may have its name.
+    Gone,
     /// RocksDB could not read.
     Failed,
 }
@@ -102,6 +104,7 @@ fn rebuild<B: Base>(shared: &Shared<B>, door: &Door, plan: &Plan) {
             door.finish(plan, filter);
         }
         Err(Stop::Failed) => door.fail(plan),
+        Err(Stop::Gone) => door.shut(),
         Err(Stop::Void) => {}
     }
 }

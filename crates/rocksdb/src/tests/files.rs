@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rocksdb::{SstFileWriter, TransactionDBOptions, WriteBatch};
 
 use super::{Numbers, count, options, scan_anew, wait};
+use crate::pause::{self, Point};
 use crate::{Db, RocksDb, TransactionDb};
 
 const KEYS: u64 = 3000;
@@ -73,6 +74,22 @@ fn damaged_filters_are_made_anew() {
     // The file is intact, but was written for another state of the folder.
     fs::write(file(folder.path()), whole).expect("written");
     assert!(!check(folder.path(), KEYS));
+}
+
+/// RocksDB's lock is free before the opening has it, and after the closing has let go of it.
+#[test]
+fn what_others_wrote_beside_an_opening_or_a_closing_is_found() {
+    for point in [Point::Read, Point::Closed] {
+        let folder = tempfile::tempdir().expect("a folder");
+        make(folder.path());
+        let path = folder.path().to_path_buf();
+        pause::then(point, move || {
+            let plain = RocksDb::open(&options(), path).expect("it opens");
+            plain.put(key(KEYS), b"value").expect("written");
+        });
+        drop(Db::open(&options(), folder.path()).expect("it opens"));
+        check(folder.path(), KEYS + 1);
+    }
 }
 
 #[test]

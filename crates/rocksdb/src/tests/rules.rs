@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use rocksdb::{ColumnFamilyDescriptor, Options, ReadTier, SliceTransform, WriteBatch};
+use rocksdb::{
+    ColumnFamilyDescriptor, Direction, IteratorMode, Options, ReadTier, SliceTransform, WriteBatch,
+};
 
 use super::{LONG, Numbers, count, count_from, options, scan_anew, wait};
 use crate::door::{Phase, Ticket};
@@ -187,6 +189,26 @@ fn snapshots_and_iterators_keep_what_a_later_scan_has_forgotten() {
     assert_eq!(db.door_state().denied, before + 1);
 }
 
+/// The door denies the range first, and RocksDB's iterator is needed when the snapshot has ended.
+#[test]
+fn an_iterator_outlives_the_snapshot_of_its_options() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = filled(&folder, 1000);
+    scan_anew(&db);
+    let before = count(&db, b"", b"nowherf");
+    let snapshot = db.snapshot();
+    let mut options = ReadOptions::default();
+    options.set_snapshot(&snapshot);
+    options.set_iterate_upper_bound(b"nowherf");
+    let from = IteratorMode::From(b"nowhere", Direction::Forward);
+    let mut rows = db.iterator_opt(from, options);
+    assert!(rows.next().is_none());
+    drop(snapshot);
+    db.put(b"added", b"value").expect("written");
+    rows.set_mode(IteratorMode::Start);
+    assert_eq!(rows.count(), before);
+}
+
 #[test]
 fn what_is_written_behind_the_doors_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -342,6 +364,26 @@ fn families_come_and_go() {
         db.drop_cf("some").expect("gone");
         assert!(db.cf_handle("some").is_none());
     }
+}
+
+#[test]
+fn a_family_made_behind_the_doors_is_not_the_one_of_its_name_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = Db::open_cf(&options(), folder.path(), ["some"]).expect("it opens");
+    wait(&db);
+    db.unguarded(|inner| inner.drop_cf("some")).expect("gone");
+    db.unguarded(|inner| inner.create_cf("some", &options())).expect("made");
+    wait(&db);
+    let family = db.cf_handle("some").expect("made");
+    let mut batch = WriteBatch::default();
+    batch.put_cf(&family, b"key", b"value");
+    db.write(batch).expect("written");
+    for _ in 0..2 {
+        assert!(db.get_cf(&family, b"key").expect("read").is_some());
+        assert_eq!(db.get_cf(&family, b"nowhere").expect("read"), None);
+        wait(&db);
+    }
+    assert!(db.door_state_cf(&family).denied > 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 package dev.trommel.kafka;
 
 import dev.trommel.DiskException;
+import dev.trommel.StoppedException;
 import dev.trommel.WriteBatch;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -283,7 +284,7 @@ abstract class BytesStore implements StateStore {
             stage(batch, offsets);
             engine().write(batch);
             staged();
-        } catch (DiskException refused) {
+        } catch (DiskException | StoppedException refused) {
             if (rows.uncommittedBytes() > bufferBytes) {
                 throw refused;
             }

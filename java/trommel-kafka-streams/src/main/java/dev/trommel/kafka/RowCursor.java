@@ -3,8 +3,6 @@ package dev.trommel.kafka;
 import dev.trommel.Row;
 import dev.trommel.Rows;
 import java.util.Arrays;
-import java.util.Iterator;
-import java.util.Map;
 
 /** Goes through rows in one direction. Before the first {@link #advance} it is at no row. */
 abstract class RowCursor {
@@ -44,36 +42,33 @@ abstract class RowCursor {
 
     /** Rows of a buffer over those of the engine: of two with one key that of the buffer counts. */
     static final class Merged extends RowCursor {
-        private final Iterator<Map.Entry<byte[], byte[]>> written;
+        private final RowCursor written;
         private final RowCursor stored;
         private final boolean reverse;
-        private Map.Entry<byte[], byte[]> nextWritten;
+        private boolean hasWritten = true;
         private boolean hasStored;
 
-        Merged(Iterator<Map.Entry<byte[], byte[]>> written, RowCursor stored, boolean reverse) {
+        /** {@code written} is at its first row. */
+        Merged(RowCursor written, RowCursor stored, boolean reverse) {
             this.written = written;
             this.stored = stored;
             this.reverse = reverse;
-            this.nextWritten = written.next();
             this.hasStored = stored != null && stored.advance();
         }
 
         @Override
         boolean advance() {
-            while (nextWritten != null || hasStored) {
+            while (hasWritten || hasStored) {
                 int order = order();
-                if (order > 0) {
-                    key = stored.key;
-                    value = stored.value;
-                    hasStored = stored.advance();
-                    return true;
-                }
-                if (order == 0) {
+                RowCursor first = order > 0 ? stored : written;
+                key = first.key;
+                value = first.value;
+                if (order >= 0) {
                     hasStored = stored.advance();
                 }
-                key = nextWritten.getKey();
-                value = nextWritten.getValue();
-                nextWritten = written.hasNext() ? written.next() : null;
+                if (order <= 0) {
+                    hasWritten = written.advance();
+                }
                 if (value != WriteBuffer.DELETED) {
                     return true;
                 }
@@ -83,13 +78,13 @@ abstract class RowCursor {
 
         /** Negative: the row of the buffer is first. Positive: that of the engine. */
         private int order() {
-            if (nextWritten == null) {
+            if (!hasWritten) {
                 return 1;
             }
             if (!hasStored) {
                 return -1;
             }
-            int order = Arrays.compareUnsigned(nextWritten.getKey(), stored.key);
+            int order = Arrays.compareUnsigned(written.key, stored.key);
             return reverse ? -order : order;
         }
 

@@ -4,7 +4,9 @@ import dev.trommel.DiskException;
 import dev.trommel.Keyspace;
 import dev.trommel.LockedException;
 import dev.trommel.OptionException;
+import dev.trommel.StoppedException;
 import dev.trommel.Store;
+import dev.trommel.TrommelException;
 import dev.trommel.WriteBatch;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -88,10 +90,7 @@ final class SharedEngine {
                 OPEN.put(folder, engine);
             }
             engine.users++;
-            if (System.nanoTime() - engine.sweptAt >= SWEEP_NANOS) {
-                engine.dropKeyspacesOfGoneTasks(application);
-                engine.sweptAt = System.nanoTime();
-            }
+            engine.sweep(application);
             return engine;
         }
     }
@@ -132,6 +131,20 @@ final class SharedEngine {
         }
         return "The folder has to be one that this user can write to. If what is in it is damaged,"
                 + " end the instance and delete the folder: all is restored from changelogs then.";
+    }
+
+    /** Drops what gone tasks had, now and then. What fails is tried again the next time. */
+    private void sweep(Path application) {
+        if (System.nanoTime() - sweptAt < SWEEP_NANOS) {
+            return;
+        }
+        sweptAt = System.nanoTime();
+        try {
+            dropKeyspacesOfGoneTasks(application);
+        } catch (TrommelException problem) {
+            LOG.error("What tasks that are gone had in {} could not be dropped; it is tried again."
+                    + " {}", folder, problem.getMessage());
+        }
     }
 
     /** Kafka Streams deletes folders of tasks; what they had here goes when a store is opened. */
@@ -221,7 +234,7 @@ final class SharedEngine {
     private void writeRestored(RestoredRows rows) {
         try {
             rows.write();
-        } catch (DiskException refused) {
+        } catch (DiskException | StoppedException refused) {
             if (restoredBytes() > REFUSED_BYTES_MAX) {
                 throw refused;
             }

@@ -5,7 +5,6 @@ import dev.trommel.Rows;
 import dev.trommel.WriteBatch;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import java.util.function.Consumer;
 import org.apache.kafka.common.TopicPartition;
@@ -101,7 +100,7 @@ final class StoreRows {
     RowCursor range(byte[] from, byte[] to, boolean reverse) {
         settle();
         // The buffer first: if a commit comes between, the rows are in both, never in none.
-        Iterator<Map.Entry<byte[], byte[]>> written = buffer.range(from, to, reverse);
+        RowCursor written = buffer.range(from, to, reverse);
         if (written == null && Arrays.compareUnsigned(from, to) >= 0) {
             return null;
         }
@@ -191,13 +190,13 @@ final class StoreRows {
     /** Puts all that is not committed into a batch. What is restored is written before it. */
     void stageRows(WriteBatch batch) {
         settle();
-        for (Map.Entry<byte[], byte[]> row : buffer.all()) {
-            if (row.getValue() == WriteBuffer.DELETED) {
-                batch.delete(keyspace, row.getKey());
+        buffer.forEach((row, value) -> {
+            if (value == WriteBuffer.DELETED) {
+                batch.delete(keyspace, row);
             } else {
-                batch.put(keyspace, row.getKey(), row.getValue());
+                batch.put(keyspace, row, value);
             }
-        }
+        });
     }
 
     void stageMeta(WriteBatch batch, byte[] row, byte[] value) {

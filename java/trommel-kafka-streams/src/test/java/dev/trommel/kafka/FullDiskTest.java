@@ -2,6 +2,7 @@ package dev.trommel.kafka;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -13,8 +14,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.apache.kafka.streams.processor.TaskId;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -24,6 +28,8 @@ import org.junit.jupiter.api.io.TempDir;
 class FullDiskTest {
     private static final TopicPartition CHANGELOG = Commits.CHANGELOG;
     private static final int VALUE_BYTES = 8 << 10;
+    private static final TaskId TASK = new TaskId(0, 1);
+    private static final TaskId OTHER_TASK = new TaskId(0, 2);
 
     @TempDir
     Path folder;
@@ -54,7 +60,11 @@ class FullDiskTest {
     }
 
     private KeyValueBytes open() {
-        context = new TaskContext(state).with("processing.guarantee", "exactly_once_v2")
+        return open(TASK);
+    }
+
+    private KeyValueBytes open(TaskId task) {
+        context = new TaskContext(state, task).with("processing.guarantee", "exactly_once_v2")
                 .with(TrommelConfig.BUFFER_BYTES, 4 * VALUE_BYTES);
         KeyValueBytes store = new KeyValueBytes("store");
         store.init(context, store);
@@ -63,7 +73,11 @@ class FullDiskTest {
 
     /** With a row, at the offset 1. */
     private KeyValueBytes openWithACommit() {
-        KeyValueBytes store = open();
+        return openWithACommit(TASK);
+    }
+
+    private KeyValueBytes openWithACommit(TaskId task) {
+        KeyValueBytes store = open(task);
         store.committedOffset(CHANGELOG);
         store.put(key(0), value());
         store.commit(Map.of(CHANGELOG, 1L));
@@ -121,9 +135,21 @@ class FullDiskTest {
         store.close();
     }
 
-    /** So that the thread of the runtime that restores lives on. */
     @Test
     void restoredRowsThatTheDiskRefusesAreWrittenWhenThereIsRoom() throws IOException {
+        restoreWhileTheDiskIsFull();
+    }
+
+    /** Before a run is made, the engine writes what it has in memory. */
+    @Test
+    void restoredRowsWaitForRoomForThoseOfOtherTasks() throws IOException {
+        KeyValueBytes other = openWithACommit(OTHER_TASK);
+        restoreWhileTheDiskIsFull();
+        other.close();
+    }
+
+    /** Nothing is thrown, so that the thread of the runtime that restores lives on. */
+    private void restoreWhileTheDiskIsFull() throws IOException {
         KeyValueBytes store = open();
         store.committedOffset(CHANGELOG);
         context.restore(key(0).get(), value());
@@ -163,5 +189,23 @@ class FullDiskTest {
         KeyValueBytes again = open();
         assertEquals(1L, again.committedOffset(CHANGELOG), "the last commit that was written");
         again.close();
+    }
+
+    /** Else nobody closes it, and nobody can open its folder. */
+    @Test
+    void anEngineThatCannotDropWhatGoneTasksHadIsClosedAllTheSame() throws IOException {
+        openWithACommit().close();
+        Path task = context.folder();
+        try (Stream<Path> files = Files.list(task)) {
+            for (Path file : files.toList()) {
+                Files.delete(file);
+            }
+        }
+        Files.delete(task);
+        Path filling = fill();
+        assertThrows(ProcessorStateException.class, () -> open(OTHER_TASK), "it needs room, too");
+        Files.delete(filling);
+        open(OTHER_TASK).close();
+        assertFalse(SharedEngine.isOpen(state.resolve(TaskContext.APPLICATION)));
     }
 }

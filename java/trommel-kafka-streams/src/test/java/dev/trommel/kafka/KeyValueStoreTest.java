@@ -239,6 +239,30 @@ class KeyValueStoreTest {
 
     @ParameterizedTest
     @EnumSource
+    void aLoopOverRowsMayPutOthersAheadOfItself(Commits when) {
+        open(when);
+        for (int number = 501; number <= 505; number++) {
+            put(Integer.toString(number), "v");
+        }
+        assertEquals("501 502 503 504 505", visited(store.all(), 100));
+        assertEquals("605 604 603 602 601 505 504 503 502 501", visited(store.reverseAll(), -200));
+    }
+
+    /** Which keys a loop visits that puts a row so far from each. */
+    private String visited(KeyValueIterator<Bytes, byte[]> rows, int distance) {
+        List<String> keys = new ArrayList<>();
+        try (rows) {
+            while (rows.hasNext() && keys.size() < 20) {
+                String key = text(rows.next().key.get());
+                keys.add(key);
+                put(Integer.toString(Integer.parseInt(key) + distance), "v");
+            }
+        }
+        return String.join(" ", keys);
+    }
+
+    @ParameterizedTest
+    @EnumSource
     void closedOnesSaySo(Commits when) {
         open(when);
         put("a", "1");

@@ -167,6 +167,24 @@ class WindowStoreTest {
 
     @ParameterizedTest
     @EnumSource
+    void aLoopOverWindowsMayPutOthersAheadOfItself(Commits when) {
+        open(when);
+        put("a", "1", 10);
+        put("b", "2", 11);
+        put("c", "3", 11);
+        List<String> keys = new ArrayList<>();
+        try (KeyValueIterator<Windowed<Bytes>, byte[]> rows = store.all()) {
+            while (rows.hasNext() && keys.size() < 20) {
+                String key = text(rows.next().key.key().get());
+                keys.add(key);
+                put("x" + key, "4", 11);
+            }
+        }
+        assertEquals(List.of("a", "b", "c"), keys);
+    }
+
+    @ParameterizedTest
+    @EnumSource
     void whatIsOlderThanTheRetentionIsHidden(Commits when) {
         open(when);
         put("a", "1", 0);

@@ -211,7 +211,8 @@ impl Backups {
     /// After an error the folder is empty.
     ///
     /// Making, renaming or dropping a key space, and setting its options, take effect as of the
-    /// call that shipped it. A key space that is written to exists before that.
+    /// call that shipped it. A key space that is written to exists before that; one that still has
+    /// its name is called `renamed-…` meanwhile.
     ///
     /// # Errors
     /// As for [`restore`](Backups::restore). `FileMissing`, too: no generation is that old, or the
@@ -253,10 +254,10 @@ impl Backups {
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store no longer has all logs, or a
-    /// bulk load came since, or a value apart was overwritten, or moved by a merge, and its file is
-    /// gone. Make a generation then; later changes are shipped from there on. `Io`, `Corrupt`: the
-    /// store or the backups cannot be read or written. What was shipped stays, and the next call
-    /// continues there.
+    /// bulk load came since, or a key space got a log, or a value apart was overwritten, or moved
+    /// by a merge, and its file is gone. Make a generation then; later changes are shipped from
+    /// there on. `Io`, `Corrupt`: the store or the backups cannot be read or written. What was
+    /// shipped stays, and the next call continues there.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)

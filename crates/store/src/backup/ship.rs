@@ -212,8 +212,7 @@ fn spaces(db: &Db) -> ShippedSpaces {
     let visible = db.engine.snapshots.visible().0;
     let mut all = ShippedSpaces::new();
     for (id, KeyspaceLayout { record, tree }) in &db.engine.manifest().layout().keyspaces {
-        let has_log = record.options.get("log").is_none_or(|text| text != "false");
-        let unlogged = (!has_log).then_some(tree.last_sequence.0);
+        let unlogged = (!record.has_log()).then_some(tree.last_sequence.0);
         let (name, options) = (record.name.clone(), record.options.clone());
         all.insert(id.0, ShippedSpace { name, options, unlogged });
     }

@@ -41,6 +41,13 @@ pub(crate) struct KeyspaceRecord {
     pub(crate) options: BTreeMap<String, String>,
 }
 
+impl KeyspaceRecord {
+    /// Whether the next opening that does not say otherwise has a log for its writes.
+    pub(crate) fn has_log(&self) -> bool {
+        self.options.get("log").is_none_or(|text| text != "false")
+    }
+}
+
 /// A key space as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceLayout {

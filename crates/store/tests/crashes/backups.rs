@@ -5,6 +5,7 @@
 //! Invariant: an object that has a name is whole, and nobody else's files are touched.
 
 mod interrupted;
+mod key_spaces;
 mod long_values;
 mod shipped;
 

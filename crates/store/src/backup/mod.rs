@@ -16,7 +16,6 @@ mod folder;
 mod generation;
 mod names;
 mod object_store;
-mod own_numbers;
 mod prune;
 mod restore;
 mod ship;
@@ -127,7 +126,8 @@ impl Backups {
     /// The last write may be missing: see [`Follower`].
     ///
     /// A generation may have writes that a power cut takes from the store. After a power cut, make
-    /// a new generation before [`ship`](Backups::ship).
+    /// a new generation before [`ship`](Backups::ship). It replaces those that have more writes:
+    /// changes are shipped behind it, and lead on from it.
     ///
     /// # Errors
     /// As for [`back_up`](Backups::back_up). `Gone`: a file was removed meanwhile, and not all

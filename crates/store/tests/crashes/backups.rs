@@ -7,6 +7,7 @@
 mod interrupted;
 mod key_spaces;
 mod long_values;
+mod lost_writes;
 mod shipped;
 
 use std::collections::BTreeMap;

@@ -178,8 +178,9 @@ impl Db {
     /// sequence number of the last batch together with its effects.
     ///
     /// The feed does not deliver entries that [`ingest`](Keyspace::ingest) has loaded: it ends
-    /// there with `Gone`. Neither does it report that a key space was created, renamed or dropped.
-    /// After a `repair`, or in a checkpoint, start anew.
+    /// there with `Gone`. So it does where a key space without a log gets one, if it has writes.
+    /// Neither does it report that a key space was created, renamed or dropped. After a `repair`,
+    /// or in a checkpoint, start anew.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {
@@ -413,15 +414,16 @@ impl Db {
 
 /// Keeps, in the manifest, the options of the default key space that were set at this opening.
 fn keep_options(engine: &Engine, options: &Options) -> Result<()> {
-    let mut manifest = engine.manifest();
-    let kept = &manifest.layout().keyspaces[&KeyspaceId::DEFAULT].record.options;
-    let new = options.to_keep(kept)?;
+    let id = KeyspaceId::DEFAULT;
+    let record = Arc::clone(&engine.manifest().layout().keyspaces[&id].record);
+    keyspaces::end_feeds(engine, id, (record.has_log(), engine.has_log()))?;
+    let new = options.to_keep(&record.options)?;
     if new.is_empty() {
         return Ok(());
     }
     let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
-    let keyspaces = vec![(KeyspaceId::DEFAULT, edit)];
-    manifest.append(&StoreEdit { keyspaces, ..StoreEdit::default() })
+    let keyspaces = vec![(id, edit)];
+    engine.manifest().append(&StoreEdit { keyspaces, ..StoreEdit::default() })
 }
 
 impl std::fmt::Debug for Db {

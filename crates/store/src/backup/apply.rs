@@ -8,7 +8,7 @@
 //! ```
 //! Changes do not say at which write a key space was made, renamed or dropped. That takes effect at
 //! the end of the first object that shows it. But a key space that is written to is made before the
-//! write.
+//! write. One that has its name until it is dropped has another name from then on.
 //!
 //! Invariant: a write goes into the key space with its number, whatever name that has meanwhile.
 
@@ -359,19 +359,25 @@ impl<'d> Restored<'d> {
         Ok(made)
     }
 
-    /// Frees a name. The key space that has it was dropped or renamed in the source. If it was
-    /// renamed, its new name is freed first, and so on.
-    fn free_name(&mut self, name: &str, spaces: &ShippedSpaces) -> Result<()> {
+    /// Frees a name. The key space that has it was renamed or dropped in the source. If it was
+    /// renamed, its new name is freed first, and so on. If it was dropped, it gets a name that is
+    /// free: there may be writes into it up to the end of the object.
+    fn free_name(&self, name: &str, spaces: &ShippedSpaces) -> Result<()> {
         let (mut wanted, mut renamed) = (name.to_string(), Vec::new());
         while let Some(source_id) = self.source_id_of(&wanted) {
-            let Some(space) = spaces.get(&source_id).filter(|space| space.name != wanted) else {
-                self.drop_keyspace(source_id, &wanted)?;
-                break;
-            };
-            renamed.push((wanted, space.name.clone()));
-            wanted = space.name.clone();
+            let space = spaces.get(&source_id);
+            let new = space.map_or_else(|| self.free_name_for(source_id), |it| it.name.clone());
+            renamed.push((wanted, new.clone()));
+            wanted = new;
         }
         renamed.iter().rev().try_for_each(|(from, to)| self.db.rename_keyspace(from, to))
+    }
+
+    /// Returns a name that no key space has.
+    fn free_name_for(&self, source_id: u32) -> String {
+        let names = (0u64..).map(|number| format!("renamed-{source_id}-{number}"));
+        let mut free = names.filter(|it| self.source_id_of(it).is_none());
+        free.next().expect("numbers do not end")
     }
 
     /// Returns the number in the source of the key space with this name here.
@@ -423,9 +429,7 @@ impl<'d> Restored<'d> {
         for (source_id, id) in &self.own {
             let (now, then) = (self.name(*id), &spaces[source_id].name);
             if now != *then {
-                let between = (0u64..).map(|number| format!("renamed-{source_id}-{number}"));
-                let mut free = between.filter(|it| self.source_id_of(it).is_none());
-                let between = free.next().expect("numbers do not end");
+                let between = self.free_name_for(*source_id);
                 self.db.rename_keyspace(&now, &between)?;
                 names.push((between, then));
             }

@@ -13,6 +13,7 @@ use crate::entries::checksum;
 use crate::error::{Error, Result};
 use crate::files::manifest::MANIFEST_NAME;
 use crate::files::names::file_number;
+use crate::tools::own_numbers;
 
 const MAGIC: [u8; 8] = *b"TRMLBACK";
 /// The version of the format of records.
@@ -61,6 +62,16 @@ impl Generation {
     /// Returns the total bytes of its files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Whether a later generation of the store has fewer writes: it has lost the last ones of this,
+    /// and given their numbers to others.
+    pub(super) fn is_replaced(&self, all: &[Generation]) -> bool {
+        let is_after = |later: &Generation| later.number > self.number;
+        let has_fewer = |later: &Generation| {
+            later.sequence < self.sequence && own_numbers::are_near(later.sequence, self.sequence)
+        };
+        all.iter().any(|it| is_after(it) && has_fewer(it))
     }
 
     fn encode(&self) -> Vec<u8> {
@@ -144,6 +155,11 @@ pub(super) fn numbers(objects: &dyn ObjectStore) -> Result<Vec<u64>> {
 /// Returns all generations, oldest first.
 pub(super) fn all(objects: &dyn ObjectStore) -> Result<Vec<Generation>> {
     numbers(objects)?.into_iter().map(|number| one(objects, number)).collect()
+}
+
+/// Returns the generations that changes lead on from, oldest first.
+pub(super) fn leading_on(all: &[Generation]) -> impl Iterator<Item = &Generation> {
+    all.iter().filter(|it| !it.is_replaced(all))
 }
 
 /// Reads the generation with this number. Requires: its record exists.

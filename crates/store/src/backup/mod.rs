@@ -16,7 +16,6 @@ mod folder;
 mod generation;
 mod names;
 mod object_store;
-mod own_numbers;
 mod prune;
 mod restore;
 mod ship;
@@ -127,7 +126,8 @@ impl Backups {
     /// The last write may be missing: see [`Follower`].
     ///
     /// A generation may have writes that a power cut takes from the store. After a power cut, make
-    /// a new generation before [`ship`](Backups::ship).
+    /// a new generation before [`ship`](Backups::ship). It replaces those that have more writes:
+    /// changes are shipped behind it, and lead on from it.
     ///
     /// # Errors
     /// As for [`back_up`](Backups::back_up). `Gone`: a file was removed meanwhile, and not all
@@ -211,7 +211,8 @@ impl Backups {
     /// After an error the folder is empty.
     ///
     /// Making, renaming or dropping a key space, and setting its options, take effect as of the
-    /// call that shipped it. A key space that is written to exists before that.
+    /// call that shipped it. A key space that is written to exists before that; one that still has
+    /// its name is called `renamed-…` meanwhile.
     ///
     /// # Errors
     /// As for [`restore`](Backups::restore). `FileMissing`, too: no generation is that old, or the
@@ -253,10 +254,10 @@ impl Backups {
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store no longer has all logs, or a
-    /// bulk load came since, or a value apart was overwritten, or moved by a merge, and its file is
-    /// gone. Make a generation then; later changes are shipped from there on. `Io`, `Corrupt`: the
-    /// store or the backups cannot be read or written. What was shipped stays, and the next call
-    /// continues there.
+    /// bulk load came since, or a key space got a log, or a value apart was overwritten, or moved
+    /// by a merge, and its file is gone. Make a generation then; later changes are shipped from
+    /// there on. `Io`, `Corrupt`: the store or the backups cannot be read or written. What was
+    /// shipped stays, and the next call continues there.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)

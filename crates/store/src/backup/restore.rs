@@ -16,7 +16,7 @@ use super::object_store::ObjectStore;
 use super::ship::{Covered, ShippedName};
 use super::staged::{Staged, publish};
 use super::values::ValueName;
-use super::{generation, own_numbers, ship, stored, values};
+use super::{generation, ship, stored, values};
 use crate::db::Db;
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
@@ -30,6 +30,7 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{Append, Storage};
 use crate::sync::Arc;
 use crate::tools::checkpoint::{Made, Target, take_new_folder};
+use crate::tools::own_numbers;
 use crate::tools::progress::Steps;
 
 /// A moment in the life of a store.
@@ -122,18 +123,19 @@ struct RestorePlan {
 impl RestorePlan {
     fn new(objects: &dyn ObjectStore, until: Until) -> Result<RestorePlan> {
         let shipped = ship::names(objects)?;
-        let mut generations = generation::all(objects)?.into_iter();
+        let generations = generation::all(objects)?;
         let from = match until {
             // The newest generation of the store with that write: a store that was restored later
             // has greater numbers.
             Until::Sequence(number) => {
-                generations.filter(|it| it.sequence <= number).max_by_key(|it| it.sequence)
+                let leading_on = generation::leading_on(&generations);
+                leading_on.filter(|it| it.sequence <= number).max_by_key(|it| it.sequence)
             }
             Until::Time(time) => {
-                generations.rfind(|it| u128::from(it.milliseconds) <= time.as_millis())
+                generations.iter().rfind(|it| u128::from(it.milliseconds) <= time.as_millis())
             }
         };
-        let Some(from) = from else {
+        let Some(from) = from.cloned() else {
             let (path, what) = (objects.place().into(), "no generation is so old".to_string());
             return Err(Error::FileMissing { path, what });
         };

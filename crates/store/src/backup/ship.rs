@@ -74,7 +74,10 @@ pub(super) fn behind(
 ) -> Result<Vec<ShippedName>> {
     let from = generation.sequence;
     let all = generation::all(objects)?;
-    let next = all.iter().map(|it| it.sequence).filter(|it| *it > from).min();
+    if generation.is_replaced(&all) {
+        return Ok(Vec::new());
+    }
+    let next = generation::leading_on(&all).map(|it| it.sequence).filter(|it| *it > from).min();
     let mut changes = names(objects)?;
     changes.retain(|it| it.to > from && next.is_none_or(|next| it.from < next));
     Ok(changes)
@@ -151,7 +154,8 @@ pub(super) fn ship(
     // Greater numbers belong to another store: this one was restored to an earlier moment.
     let own = |number: &u64| *number <= visible;
     let generations = generation::all(objects)?;
-    let Some(newest) = generations.iter().map(|it| it.sequence).filter(own).max() else {
+    let sequences = generation::leading_on(&generations).map(|it| it.sequence);
+    let Some(newest) = sequences.filter(own).max() else {
         let what = "there is no generation yet: make one before changes are shipped".to_string();
         return Err(Error::FileMissing { path: objects.place().into(), what });
     };
@@ -212,8 +216,7 @@ fn spaces(db: &Db) -> ShippedSpaces {
     let visible = db.engine.snapshots.visible().0;
     let mut all = ShippedSpaces::new();
     for (id, KeyspaceLayout { record, tree }) in &db.engine.manifest().layout().keyspaces {
-        let has_log = record.options.get("log").is_none_or(|text| text != "false");
-        let unlogged = (!has_log).then_some(tree.last_sequence.0);
+        let unlogged = (!record.has_log()).then_some(tree.last_sequence.0);
         let (name, options) = (record.name.clone(), record.options.clone());
         all.insert(id.0, ShippedSpace { name, options, unlogged });
     }

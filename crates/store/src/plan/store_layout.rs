@@ -41,6 +41,13 @@ pub(crate) struct KeyspaceRecord {
     pub(crate) options: BTreeMap<String, String>,
 }
 
+impl KeyspaceRecord {
+    /// Whether the next opening that does not say otherwise has a log for its writes.
+    pub(crate) fn has_log(&self) -> bool {
+        self.options.get("log").is_none_or(|text| text != "false")
+    }
+}
+
 /// A key space as plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceLayout {
@@ -66,6 +73,17 @@ pub(crate) struct StoreLayout {
 pub(crate) struct GoneNumbers {
     pub(crate) next_file: u64,
     pub(crate) last_sequence: Sequence,
+}
+
+impl GoneNumbers {
+    /// Returns bounds of both.
+    #[must_use]
+    pub(crate) fn max(self, other: GoneNumbers) -> Self {
+        GoneNumbers {
+            next_file: self.next_file.max(other.next_file),
+            last_sequence: self.last_sequence.max(other.last_sequence),
+        }
+    }
 }
 
 impl Default for StoreLayout {
@@ -169,6 +187,13 @@ impl StoreLayout {
     #[must_use]
     pub(crate) fn with(mut self, keyspace: KeyspaceId, tree: Layout) -> Self {
         self.keyspaces.get_mut(&keyspace).expect("it is there").tree = Arc::new(tree);
+        self
+    }
+
+    /// Never gives numbers below these.
+    #[must_use]
+    pub(crate) fn leaving_out(mut self, numbers: GoneNumbers) -> Self {
+        self.gone = self.gone.max(numbers);
         self
     }
 
@@ -299,9 +324,8 @@ impl StoreLayout {
     /// Notes the numbers of a dropped key space, and removes its name.
     fn forget(&mut self, KeyspaceLayout { record, tree }: &KeyspaceLayout) {
         self.names.remove(&record.name);
-        let GoneNumbers { next_file, last_sequence } = &mut self.gone;
-        *next_file = tree.next_file.max(*next_file);
-        *last_sequence = tree.last_sequence.max(*last_sequence);
+        let Layout { next_file, last_sequence, .. } = **tree;
+        self.gone = self.gone.max(GoneNumbers { next_file, last_sequence });
     }
 
     fn create(&mut self, id: KeyspaceId, name: &str) -> Result<(), &'static str> {

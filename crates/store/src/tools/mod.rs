@@ -4,6 +4,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod collect_stats;
 pub(crate) mod dump;
 mod dump_values;
+pub(crate) mod own_numbers;
 pub(crate) mod progress;
 pub(crate) mod repair;
 pub(crate) mod repair_layout;

@@ -36,11 +36,14 @@ use crate::files::table::parts::TableParts;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::Options;
-use crate::plan::store_layout::{KeyspaceChange, KeyspaceEdit, LogNumbers, StoreEdit, StoreLayout};
+use crate::plan::store_layout::{
+    GoneNumbers, KeyspaceChange, KeyspaceEdit, LogNumbers, StoreEdit, StoreLayout,
+};
 use crate::shared::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
 use crate::sync::Arc;
+use crate::tools::own_numbers;
 use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::repair_layout::{TableFacts, layout_of};
 use crate::tools::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
@@ -64,7 +67,8 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 
 /// Repairs a store so that it opens and verifies, and reports what could not be saved. It reads
 /// everything. Damaged files move to the subfolder `lost`; nothing is deleted. Where entries are
-/// lost, older values of their keys may reappear, and so may deleted keys.
+/// lost, older values of their keys may reappear, and so may deleted keys. If anything is lost or in
+/// doubt, later writes get numbers that no write had: backups and change feeds have to begin anew.
 ///
 /// All was saved if `lost` and `doubts` of the report are both empty. Only the manifest tells which
 /// tables and logs there were. If it is damaged or missing, other missing files leave no trace, and
@@ -108,7 +112,7 @@ pub fn repair_with_progress(
         written: Vec::new(),
         steps: Steps::new(listener),
     };
-    match repair.run(&manifest) {
+    match repair.run(&manifest, environment) {
         Ok(()) => Ok(repair.report),
         Err(error) => {
             let written = repair.written.iter().map(|&file| Obsolete::Table(file));
@@ -144,19 +148,31 @@ struct RepairedStore {
 }
 
 impl Repair<'_, '_> {
-    fn run(&mut self, manifest: &FoundManifest) -> Result<()> {
+    fn run(&mut self, manifest: &FoundManifest, environment: &Environment) -> Result<()> {
         let repaired = match &manifest.layout {
             Some(layout) if self.trusts(layout, manifest)? => self.keep(layout)?,
             _ => Some(self.rebuild(manifest)?),
         };
         self.report.changed = repaired.is_some();
-        if let Some(repaired) = repaired {
+        if let Some(mut repaired) = repaired {
+            repaired.layout = self.with_own_numbers(repaired.layout, environment);
             self.count(&repaired.layout)?;
             self.install(repaired)?;
         } else if let Some(layout) = &manifest.layout {
             self.count(layout)?;
         }
         Ok(())
+    }
+
+    /// Has the store leave numbers out if anything is lost, or may be. Otherwise it would give
+    /// numbers again that backups and change feeds know.
+    fn with_own_numbers(&self, store: StoreLayout, environment: &Environment) -> StoreLayout {
+        if self.report.lost.is_empty() && self.report.doubts.is_empty() {
+            return store;
+        }
+        let used = store.next_file().max(store.last_sequence().0);
+        let begin = own_numbers::begin((environment, self.table_files.folder.path()), used);
+        store.leaving_out(GoneNumbers { next_file: begin, last_sequence: Sequence(begin) })
     }
 
     /// Whether the manifest describes the newest tree. A manifest that has lost its last edits may
@@ -458,10 +474,10 @@ impl Repair<'_, '_> {
         trees: BTreeMap<KeyspaceId, Readable>,
         aside: &mut Vec<String>,
     ) -> Result<StoreLayout> {
-        let mut store = StoreLayout::default();
+        let mut store = StoreLayout::default().leaving_out(manifest.gone);
         let mut left_over = Vec::new();
-        let names = manifest.names.keys().copied();
-        let ids: BTreeSet<KeyspaceId> = names.chain(trees.keys().copied()).collect();
+        let named = manifest.names.keys().copied().chain([KeyspaceId::DEFAULT]);
+        let ids: BTreeSet<KeyspaceId> = named.chain(trees.keys().copied()).collect();
         let mut trees = trees;
         for id in ids {
             let Readable { facts, .. } = trees.remove(&id).unwrap_or_default();
@@ -473,15 +489,7 @@ impl Repair<'_, '_> {
             left_over.extend([merged, doubtful].concat());
             tree.last_sequence = last.max(manifest.last_sequence);
             tree.next_file = self.table_files.next_file();
-            store = self.with_tree(store, id, tree, manifest.names.get(&id))?;
-        }
-        if store.default_tree().next_file == 0 {
-            let tree = Layout {
-                last_sequence: manifest.last_sequence,
-                next_file: self.table_files.next_file(),
-                ..Layout::default()
-            };
-            store = store.with(KeyspaceId::DEFAULT, tree);
+            store = self.with_tree(store, id, tree, manifest)?;
         }
         self.doubt_tables(manifest, &left_over);
         store.next_keyspace = store.next_keyspace.max(manifest.next_keyspace);
@@ -489,18 +497,29 @@ impl Repair<'_, '_> {
         Ok(store)
     }
 
-    /// Adds a tree to the store. If the name of its key space is unknown, the key space gets a new
-    /// one.
+    /// Adds a tree to the store, with what the manifest tells of its key space.
     fn with_tree(
         &mut self,
         store: StoreLayout,
         id: KeyspaceId,
         tree: Layout,
-        name: Option<&String>,
+        manifest: &FoundManifest,
     ) -> Result<StoreLayout> {
-        if id == KeyspaceId::DEFAULT {
-            return Ok(store.with(id, tree));
-        }
+        let change = (id != KeyspaceId::DEFAULT).then(|| {
+            let name = self.name_of(&store, id, manifest.names.get(&id));
+            KeyspaceChange::Created { name }
+        });
+        let options = manifest.options.get(&id).into_iter().flatten();
+        let options = options.map(|(name, text)| (name.clone(), text.clone())).collect();
+        let edit = KeyspaceEdit { change, options, ..KeyspaceEdit::default() };
+        let made = StoreEdit { keyspaces: vec![(id, edit)], ..StoreEdit::default() };
+        let path = self.table_files.folder.path_of(MANIFEST_NAME);
+        let store = store.followed_by(&made).map_err(|wrong| Error::corrupt(path, 0, wrong))?;
+        Ok(store.with(id, tree))
+    }
+
+    /// Returns the name of a key space. If it is unknown, the key space gets a new one.
+    fn name_of(&mut self, store: &StoreLayout, id: KeyspaceId, name: Option<&String>) -> String {
         let invented = || {
             let names = (0..).map(|n| match n {
                 0 => format!("recovered-{}", id.0),
@@ -514,15 +533,7 @@ impl Repair<'_, '_> {
             let what = format!("the name of key space {} cannot be read", id.0);
             self.report.notes.push(format!("{what}: it is {} now", invented()));
         }
-        let name = known.unwrap_or_else(invented);
-        let edit = KeyspaceEdit {
-            change: Some(KeyspaceChange::Created { name }),
-            ..KeyspaceEdit::default()
-        };
-        let made = StoreEdit { keyspaces: vec![(id, edit)], ..StoreEdit::default() };
-        let path = self.table_files.folder.path_of(MANIFEST_NAME);
-        let store = store.followed_by(&made).map_err(|wrong| Error::corrupt(path, 0, wrong))?;
-        Ok(store.with(id, tree))
+        known.unwrap_or_else(invented)
     }
 
     /// Turns entries of logs that are in no table into tables.
@@ -555,6 +566,8 @@ impl Repair<'_, '_> {
         for (offset, what) in &manifest.damage {
             self.doubt(MANIFEST_NAME.into(), Some(*offset), format!("{what}: {unknown}"));
         }
+        let note = "options that key spaces kept may be gone, or be older ones: set them anew";
+        self.report.notes.push(format!("{MANIFEST_NAME}: {note}"));
         if manifest.layout.is_some() {
             let what = format!("it ends here, and does not fit the files: {unknown}");
             self.doubt(MANIFEST_NAME.into(), Some(manifest.end), what);

@@ -17,7 +17,8 @@ use crate::files::fragments::{Fragment, manifest_fragments};
 use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MAGIC, MANIFEST_NAME};
 use crate::files::record::{read_all, version_in};
 use crate::plan::layout::{Edit, TableRecord};
-use crate::plan::store_layout::{KeyspaceChange, StoreEdit, StoreLayout};
+use crate::plan::options::keyspace::Kept;
+use crate::plan::store_layout::{GoneNumbers, KeyspaceChange, StoreEdit, StoreLayout};
 use crate::storage::open_folder::OpenFolder;
 
 /// Larger version numbers count as damage: no Trommel has had them.
@@ -39,6 +40,10 @@ pub(crate) struct FoundManifest {
     pub(crate) damage: Vec<(u64, String)>,
     /// The names of key spaces, as far as readable edits say.
     pub(crate) names: BTreeMap<KeyspaceId, String>,
+    /// The options that key spaces keep, as far as readable edits say.
+    pub(crate) options: BTreeMap<KeyspaceId, Kept>,
+    /// Numbers that are not given, as far as readable edits say.
+    pub(crate) gone: GoneNumbers,
     /// No key space has this number or a larger one, as far as edits are readable.
     pub(crate) next_keyspace: u32,
     /// The key space of each table.
@@ -85,7 +90,7 @@ impl FoundManifest {
                     }
                     edits += 1;
                     edit.trees().for_each(|(id, edit)| found.follow(id, edit));
-                    found.follow_names(&edit);
+                    found.follow_keyspaces(&edit);
                 }
                 Fragment::Damaged { bytes, what, .. } => {
                     found.damage.push((bytes.start, what));
@@ -104,7 +109,7 @@ impl FoundManifest {
         found
     }
 
-    fn follow_names(&mut self, edit: &StoreEdit) {
+    fn follow_keyspaces(&mut self, edit: &StoreEdit) {
         for (id, edit) in &edit.keyspaces {
             match &edit.change {
                 Some(KeyspaceChange::Created { name } | KeyspaceChange::Renamed { name }) => {
@@ -112,6 +117,7 @@ impl FoundManifest {
                 }
                 Some(KeyspaceChange::Dropped) => {
                     self.names.remove(id);
+                    self.options.remove(id);
                     let of_it = self.owners.iter().filter(|(_, owner)| *owner == id);
                     for &file in of_it.map(|(file, _)| file) {
                         self.added.remove(&file);
@@ -120,9 +126,15 @@ impl FoundManifest {
                 }
                 None => {}
             }
+            if !edit.options.is_empty() {
+                self.options.entry(*id).or_default().extend(edit.options.iter().cloned());
+            }
             self.next_keyspace = self.next_keyspace.max(id.0.saturating_add(1));
         }
         self.next_keyspace = self.next_keyspace.max(edit.next_keyspace.unwrap_or_default());
+        let is_believed =
+            |gone: &GoneNumbers| gone.next_file.max(gone.last_sequence.0) <= NUMBER_MAX;
+        self.gone = self.gone.max(edit.gone.filter(is_believed).unwrap_or_default());
     }
 
     /// A merge of a key range removes tables from the tree. The same edit adds their remaining

@@ -193,11 +193,20 @@ pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Resul
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
         let edit = edit(tree, &now, new, output);
-        // Change feeds never deliver the writes of a key space without a log.
-        let unlogged = (!new.is_flushed && tree.has_log()).then_some(new.last);
+        // Change feeds never deliver the writes of a key space without a log. But if it has one at
+        // its next opening, nothing else would tell of these.
+        let bypasses_log = !new.is_flushed || !tree.has_log();
+        let unlogged = (bypasses_log && (tree.has_log() || keeps_log(tree))).then_some(new.last);
         let origin = Origin { first_log: new.first_log, unlogged };
         return installer.install_flushed(tree, &edit, origin, &output.opened, guard);
     }
+}
+
+/// Whether the next opening has a log for the tree's writes, as far as the manifest tells.
+fn keeps_log(tree: &OpenTree) -> bool {
+    let manifest = tree.manifest();
+    let keyspace = manifest.layout().keyspaces.get(&tree.keyspace);
+    keyspace.is_some_and(|keyspace| keyspace.record.has_log())
 }
 
 fn edit(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {

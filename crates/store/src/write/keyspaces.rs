@@ -121,6 +121,7 @@ impl Keyspaces {
             None => return Err(unknown(main.manifest().layout(), name)),
         };
         let (options, new) = self.options_of(main, &record, given)?;
+        end_feeds(main, id, (record.has_log(), options.options.log))?;
         if !new.is_empty() {
             let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
             append(main, id, edit)?;
@@ -143,7 +144,7 @@ impl Keyspaces {
         if given.sets_nothing() {
             return Ok(());
         }
-        let options = self.keep_given(main, (engine.keyspace, record), given)?;
+        let options = self.keep_given(main, (engine, record), given)?;
         let is_so = KeyspaceOptions::are_met_by(&engine.table_files.options, &options.options)?;
         if is_so || engine.is_used() {
             return Ok(());
@@ -156,13 +157,15 @@ impl Keyspaces {
     fn keep_given(
         &self,
         main: &Engine,
-        (id, record): (KeyspaceId, &KeyspaceRecord),
+        (engine, record): (&Engine, &KeyspaceRecord),
         given: &KeyspaceOptions,
     ) -> Result<Arc<TreeOptions>> {
         let (options, mut new) = self.options_of(main, record, given)?;
+        end_feeds(main, engine.keyspace, (engine.has_log(), options.options.log))?;
         new.retain(|(name, _)| !KeyspaceOptions::is_set_while_open(name));
         if !new.is_empty() {
-            append(main, id, KeyspaceEdit { options: new, ..KeyspaceEdit::default() })?;
+            let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
+            append(main, engine.keyspace, edit)?;
         }
         Ok(options)
     }
@@ -185,6 +188,8 @@ impl Keyspaces {
             let is_certain = main.manifest().is_certain();
             if is_certain { Ok(()) } else { engine.installer().repeat_edit(engine) }
         });
+        let logs = (engine.has_log(), options.options.log);
+        let settled = settled.and_then(|()| end_feeds(main, engine.keyspace, logs));
         let opened = settled.and_then(|()| {
             let layout = main.manifest().layout().tree(engine.keyspace).map(Arc::clone);
             let layout = layout.expect("it is open");
@@ -214,7 +219,7 @@ impl Keyspaces {
         }
         let id = KeyspaceId::DEFAULT;
         let record = Arc::clone(&main.manifest().layout().keyspaces[&id].record);
-        self.keep_given(main, (id, &record), given)?;
+        self.keep_given(main, (main, &record), given)?;
         give_operator(main, main, given)
     }
 
@@ -438,6 +443,30 @@ fn check_name(name: &str) -> Result<()> {
 fn change(main: &Engine, id: KeyspaceId, change: KeyspaceChange) -> Result<()> {
     let edit = KeyspaceEdit { change: Some(change), ..KeyspaceEdit::default() };
     append(main, id, edit).inspect_err(|_| main.commit.trees.doubt())
+}
+
+/// If a key space had no log and has one from now on, ends change feeds behind what it has: nothing
+/// else would tell of that.
+pub(crate) fn end_feeds(
+    main: &Engine,
+    id: KeyspaceId,
+    (had_log, has_log): (bool, bool),
+) -> Result<()> {
+    if had_log || !has_log {
+        return Ok(());
+    }
+    let mut manifest = main.manifest();
+    let layout = manifest.layout();
+    let last = layout.tree(id).map(|tree| tree.last_sequence).unwrap_or_default();
+    if last <= layout.logs.unlogged {
+        return Ok(());
+    }
+    // Before the edit can be on disk, whatever its outcome.
+    main.logs.chain(|chain| chain.note_unlogged(last));
+    manifest.append(&StoreEdit { unlogged: Some(last), ..StoreEdit::default() })?;
+    drop(manifest);
+    follow_edit(main);
+    Ok(())
 }
 
 /// Appends an edit that changes nothing. Otherwise followers would take the edit before it, which

@@ -5,7 +5,9 @@
 //! Invariant: an object that has a name is whole, and nobody else's files are touched.
 
 mod interrupted;
+mod key_spaces;
 mod long_values;
+mod lost_writes;
 mod shipped;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 //! and what could not is told; nothing is deleted.
 
 mod doubts;
+mod kept;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

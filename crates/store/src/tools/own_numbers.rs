@@ -7,6 +7,8 @@
 //! Files and writes of all these stores may be in one place of backups. Each restore draws its own
 //! distance, since nothing tells it of other restores. It draws from the clock and the path of the
 //! folder, so that one seed gives one history.
+//!
+//! A repaired store is such a store, too: it does not know which numbers were given to what is lost.
 
 use std::path::Path;
 
@@ -20,9 +22,14 @@ const STEP: u64 = 1 << 32;
 /// backed up and restored again and again.
 const PART: u64 = 256;
 
+/// Whether two numbers of writes are near enough to be from one store.
+pub(crate) fn are_near(one: u64, other: u64) -> bool {
+    one.abs_diff(other) < STEP / 2
+}
+
 /// Returns where the numbers of a restored store begin, both of files and of writes. `used`: the
 /// greatest number that it has of either.
-pub(super) fn begin((environment, dir): (&Environment, &Path), used: u64) -> u64 {
+pub(crate) fn begin((environment, dir): (&Environment, &Path), used: u64) -> u64 {
     // Greater numbers in the names of files are not believed.
     let left = (NUMBER_MAX / 2).saturating_sub(used);
     let places = (left / PART / STEP).max(1);

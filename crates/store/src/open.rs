@@ -90,6 +90,9 @@ pub(crate) fn open_store(
         snapshots: Arc::new(Snapshots::new(last, Arc::clone(&life))),
         manifest: Arc::new(Mutex::new(manifest)),
     };
+    if options.kept_log_bytes > 0 {
+        shared.logs.times.begin(shared.env.clock.since_epoch());
+    }
     let log = log_of(&replayed, last, || table_files.new_file());
     let id = KeyspaceId::DEFAULT;
     let memtables = (replayed.trees.remove(&id).unwrap_or_default(), size);

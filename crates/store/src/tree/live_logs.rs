@@ -18,6 +18,7 @@ use crate::files::unsynced::DurableBytes;
 use crate::files::wal::Predecessor;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::tree::log_chain::LogChain;
+use crate::tree::write_times::WriteTimes;
 
 /// The least bytes that a kept log takes on disk.
 const KEPT_BYTES_MIN: u64 = 4096;
@@ -28,6 +29,8 @@ pub(crate) struct LiveLogs {
     state: Mutex<State>,
     /// Valid bytes of the newest log.
     newest_bytes: AtomicU64,
+    /// When the writes in kept logs were made.
+    pub(crate) times: WriteTimes,
 }
 
 #[derive(Default)]
@@ -232,6 +235,7 @@ impl LiveLogs {
         }
         let gone = kept.oldest().unwrap_or(live);
         chain.let_go_below(gone);
+        self.times.forget_through(chain.begin());
         gone
     }
 

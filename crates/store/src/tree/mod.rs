@@ -25,3 +25,4 @@ pub(crate) mod value_garbage;
 pub(crate) mod values_apart;
 pub(crate) mod version;
 pub(crate) mod write_stalls;
+pub(crate) mod write_times;

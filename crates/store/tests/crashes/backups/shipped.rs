@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use trommel::backup::{Unlogged, Until};
 use trommel::merge_operators::{Concat, MergeError, MergeOperator};
+use trommel::storage::Clock;
 use trommel::{Background, Db, Error, KeyspaceOptions, Options};
 
 use super::{World, contents, options, write};
@@ -48,11 +49,11 @@ fn changes_that_were_shipped_lead_to_any_moment() {
             moments.push((db.snapshot().sequence(), Duration::MAX, contents(&db)));
         }
         write(&db, turn);
-        world.clock.advance(Duration::from_secs(60));
+        world.clock.advance(Duration::from_secs(59));
         let shipped = backups.ship(&db).expect("ships");
         assert_eq!(shipped.to, db.snapshot().sequence());
-        let time = Duration::from_secs(60 * turn);
-        moments.push((shipped.to, time, contents(&db)));
+        moments.push((shipped.to, world.clock.since_epoch(), contents(&db)));
+        world.clock.advance(Duration::from_secs(1));
         if turn == 3 {
             backups.back_up(&db).expect("backs up");
         }
@@ -76,6 +77,62 @@ fn changes_that_were_shipped_lead_to_any_moment() {
     let before = Until::Sequence(moments[0].0 - 1);
     let error = backups.restore_until(before, "before", options()).expect_err("too old");
     assert!(error.to_string().contains("so old"), "{error}");
+}
+
+// A time meant the shipment before it, however long ago.
+#[test]
+fn times_within_a_shipment_lead_to_their_moments() {
+    // The longer ones are shipped as several objects.
+    for len in [20, 900 << 10] {
+        let world = World::new();
+        let (db, backups) = (world.open("db"), world.backups());
+        let second = Duration::from_secs(1);
+        db.put("before", "1").expect("puts");
+        backups.back_up(&db).expect("backs up");
+        let moment = || (world.clock.since_epoch(), db.snapshot().sequence(), contents(&db));
+        let mut moments = vec![moment()];
+        for turn in 1..4u8 {
+            world.clock.advance(10 * second);
+            for part in 0..11 {
+                db.put([turn, part], vec![turn; len]).expect("puts");
+                db.step().expect("goes on");
+            }
+            moments.push(moment());
+        }
+        world.clock.advance(100 * second);
+        backups.ship(&db).expect("ships");
+        for (place, (time, sequence, expected)) in moments.iter().enumerate() {
+            for later in [Duration::ZERO, 9 * second] {
+                let (dir, until) = (format!("{place} {later:?}"), Until::Time(*time + later));
+                let last = backups.restore_until(until, &dir, options()).expect("restores");
+                assert_eq!(last, *sequence, "{len} bytes, {dir}");
+                assert!(contents(&world.open(&dir)) == *expected, "{len} bytes, {dir}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_opening_finds_counts_as_written_then() {
+    let world = World::new();
+    let (db, backups) = (world.open("db"), world.backups());
+    let generation = backups.back_up(&db).expect("backs up");
+    world.clock.advance(Duration::from_secs(10));
+    db.put("a", "1").expect("puts");
+    world.clock.advance(Duration::from_secs(10));
+    drop(db);
+    let db = world.open("db");
+    world.clock.advance(Duration::from_secs(10));
+    let before = db.snapshot().sequence();
+    db.put("a", "2").expect("puts");
+    world.clock.advance(Duration::from_secs(10));
+    let end = backups.ship(&db).expect("ships").to;
+    let expected = [(19, generation.sequence), (20, before), (29, before), (30, end)];
+    for (seconds, expected) in expected {
+        let (dir, until) = (seconds.to_string(), Until::Time(Duration::from_secs(seconds)));
+        let last = backups.restore_until(until, &dir, options()).expect("restores");
+        assert_eq!(last, expected, "{seconds} s");
+    }
 }
 
 /// The key spaces that a store has, each with one key that tells it.

@@ -112,6 +112,12 @@ impl LogChain {
         }
     }
 
+    /// Returns the log that has this write, if a feed can read it.
+    pub(crate) fn log_with(&self, sequence: Sequence) -> Option<u64> {
+        let place = self.logs.partition_point(|it| it.after < sequence).checked_sub(1)?;
+        Some(self.logs[place].number)
+    }
+
     /// Returns the newest write before all logs.
     pub(crate) fn begin(&self) -> Sequence {
         self.logs.front().map_or(self.after, |oldest| oldest.after)

@@ -6,6 +6,7 @@ pub(crate) mod guard_image;
 pub(crate) mod latency;
 pub(crate) mod live_logs;
 pub(crate) mod log_chain;
+pub(crate) mod log_values;
 pub(crate) mod metrics;
 pub(crate) mod obsolete_files;
 pub(crate) mod open_tree;

@@ -15,17 +15,51 @@ use trommel::merge_operators::{Concat, MergeError, MergeOperator};
 use trommel::storage::Clock;
 use trommel::{Background, Db, Error, KeyspaceOptions, Options};
 
+use super::long_values::noise;
 use super::{World, contents, options, write};
+
+// Moments between were refused: only the newest value was left.
+#[test]
+fn values_that_were_overwritten_and_merged_away_lead_to_any_moment() {
+    let world = World::new();
+    let (mut db, backups) = (world.open("db"), world.backups());
+    backups.back_up(&db).expect("backs up");
+    let mut moments = Vec::new();
+    for number in 0..12u8 {
+        db.put("a", noise(number, 5000)).expect("puts");
+        db.put([number % 3], noise(number, 3000)).expect("puts");
+        moments.push((db.snapshot().sequence(), contents(&db)));
+        match number {
+            3 | 5 | 9 => db.compact().expect("merges"),
+            7 => {
+                drop(db);
+                db = world.open("db");
+            }
+            _ => {}
+        }
+    }
+    db.compact().expect("merges");
+    let stats = db.stats().expect("open");
+    assert!(stats.kept_value_bytes > 40_000, "{}", stats.kept_value_bytes);
+    backups.ship(&db).expect("logs have kept the values");
+    for (sequence, expected) in moments {
+        let (dir, until) = (sequence.to_string(), Until::Sequence(sequence));
+        assert_eq!(backups.restore_until(until, &dir, options()).expect("restores"), sequence);
+        assert!(contents(&world.open(&dir)) == expected, "write {sequence}");
+    }
+}
 
 #[test]
 fn a_generation_leads_on_where_the_value_of_a_change_is_gone() {
     let world = World::new();
-    let (db, backups) = (world.open("db"), world.backups());
-    db.put("a", [1; 5000]).expect("puts");
+    let with = options().kept_log_bytes(16 << 10);
+    let db = Db::open_with("db", with, world.environment()).expect("opens");
+    let backups = world.backups();
+    db.put("a", noise(1, 5000)).expect("puts");
     backups.back_up(&db).expect("backs up");
-    (2..5u8).for_each(|number| db.put("a", [number; 5000]).expect("puts"));
+    (2..5u8).for_each(|number| db.put("a", noise(number, 5000)).expect("puts"));
     db.compact().expect("merges");
-    (0..9u8).for_each(|number| db.put([number], [number; 5000]).expect("puts"));
+    (0..9u8).for_each(|number| db.put([number], noise(number, 5000)).expect("puts"));
     db.compact().expect("merges");
     let error = backups.ship(&db).expect_err("an overwritten value is gone");
     assert!(matches!(error, Error::Gone { .. }), "{error}");
@@ -109,6 +143,24 @@ fn times_within_a_shipment_lead_to_their_moments() {
                 assert!(contents(&world.open(&dir)) == *expected, "{len} bytes, {dir}");
             }
         }
+    }
+}
+
+#[test]
+fn a_time_leads_to_a_shipment_where_no_logs_are_kept() {
+    let world = World::new();
+    let with = options().kept_log_bytes(0);
+    let db = Db::open_with("db", with, world.environment()).expect("opens");
+    let backups = world.backups();
+    let generation = backups.back_up(&db).expect("backs up");
+    world.clock.advance(Duration::from_secs(10));
+    db.put("a", "1").expect("puts");
+    world.clock.advance(Duration::from_secs(10));
+    let end = backups.ship(&db).expect("ships").to;
+    for (seconds, expected) in [(0, generation.sequence), (19, generation.sequence), (20, end)] {
+        let (dir, until) = (seconds.to_string(), Until::Time(Duration::from_secs(seconds)));
+        let last = backups.restore_until(until, &dir, options()).expect("restores");
+        assert_eq!(last, expected, "{seconds} s");
     }
 }
 

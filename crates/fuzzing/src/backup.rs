@@ -110,7 +110,8 @@ pub(crate) fn body(input: &[u8]) {
     put(&format!("changes-{from:020}-{to:020}-1"), &changes);
     read_all(&disk);
     let is_sound = record == sound.record;
-    for until in [Until::Sequence(to), Until::Sequence(from + 1), Until::Time(Duration::MAX)] {
+    let times = [Duration::ZERO, Duration::MAX].map(Until::Time);
+    for until in [Until::Sequence(to), Until::Sequence(from + 1)].into_iter().chain(times) {
         restore_until(&disk, until, to, is_sound);
     }
 }

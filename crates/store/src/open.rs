@@ -80,7 +80,8 @@ pub(crate) fn open_store(
         replay_logs((&folder, &table_files.values.store), &names, &layout, &size_of)?;
     let last = replayed.last().max(layout.last_sequence()).max(layout.logs.unlogged);
     let life = Arc::clone(folder.life());
-    let chain = found_chain(&folder, &names, (&replayed, last), &layout, options.kept_log_bytes);
+    let files = (&folder, &*table_files.values.store);
+    let chain = found_chain(files, &names, (&replayed, last), &layout, options.kept_log_bytes);
     let logs: BTreeSet<u64> =
         live_logs(&names, layout.logs).into_iter().chain(chain.kept.numbers()).collect();
     let shared = SharedByTrees {
@@ -90,6 +91,9 @@ pub(crate) fn open_store(
         snapshots: Arc::new(Snapshots::new(last, Arc::clone(&life))),
         manifest: Arc::new(Mutex::new(manifest)),
     };
+    if options.kept_log_bytes > 0 {
+        shared.logs.times.begin(shared.env.clock.since_epoch());
+    }
     let log = log_of(&replayed, last, || table_files.new_file());
     let id = KeyspaceId::DEFAULT;
     let memtables = (replayed.trees.remove(&id).unwrap_or_default(), size);
@@ -139,7 +143,7 @@ fn log_of(replayed: &Replayed, last: Sequence, new_file: impl FnOnce() -> u64) -
 fn live_logs_of(replayed: &Replayed, chain: FoundChain) -> LiveLogs {
     let logs = LiveLogs::default();
     replayed.logs.iter().for_each(|log| logs.begin_log(log.number, log.counts.bytes));
-    logs.begin_chain(chain.chain, chain.kept);
+    logs.begin_chain(chain.chain, chain.kept, chain.values);
     logs
 }
 

@@ -142,6 +142,10 @@ fn as_text(stats: &Stats) -> String {
         let (logs, size) = (whole(stats.kept_logs), bytes(stats.kept_log_bytes));
         row("logs kept for changes", format!("{logs} ({size})"));
     }
+    if stats.kept_value_files > 0 {
+        let (files, size) = (whole(stats.kept_value_files), bytes(stats.kept_value_bytes));
+        row("value files kept for changes", format!("{files} ({size})"));
+    }
     row("range deletions in tables", whole(range_deletes(stats)));
     row("bytes of tables", bytes(stats.table_bytes()));
     row("policy", stats.policy.name().to_string());

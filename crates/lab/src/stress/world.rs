@@ -609,8 +609,9 @@ impl<'k> World<'k> {
         let (tables, values) = (runs.map(|run| run.tables).sum(), stats.value_files);
         self.end(End::Close)?;
         let disk = (self.door)(self.disk.clone());
-        let others = (stats.partitions.len() as u64, stats.kept_logs);
-        check_left_overs(&*disk, (tables, values), others)?;
+        let (partitions, kept) =
+            (stats.partitions.len() as u64, (stats.kept_logs, stats.kept_value_files));
+        check_left_overs(&*disk, (tables, values), partitions, kept)?;
         Ok(values)
     }
 }

@@ -13,6 +13,7 @@
 //! Invariant: a write goes into the key space with its number, whatever name that has meanwhile.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use trommel_filters::{Corrupt, Reader};
 
@@ -34,6 +35,7 @@ use crate::plan::options::keyspace::{Kept, KeyspaceOptions};
 use crate::read::changes::{Change, ChangeKind};
 use crate::sync::Arc;
 use crate::tools::progress::Steps;
+use crate::tree::write_times::WriteTime;
 use crate::write::conflicts::Write;
 
 /// The largest group of writes, without its values apart, and as many of these as changes have,
@@ -64,6 +66,7 @@ pub(super) struct Changes<'o> {
     /// The offset of the first batch.
     begin: usize,
     spaces: ShippedSpaces,
+    marks: Vec<WriteTime>,
 }
 
 impl<'o> Changes<'o> {
@@ -79,7 +82,9 @@ impl<'o> Changes<'o> {
         let read = head(&bytes, &mut input);
         let begin = input.at();
         match read.map_err(|it| Error::corrupt(&path, it.at as u64, it.what))? {
-            Head::Known(spaces) => Ok(Changes { objects, name, bytes, begin, spaces }),
+            Head::Known(spaces, marks) => {
+                Ok(Changes { objects, name, bytes, begin, spaces, marks })
+            }
             Head::OfVersion(found) => Err(Error::Version { path, found, known: CHANGES_VERSION }),
         }
     }
@@ -97,6 +102,13 @@ impl<'o> Changes<'o> {
             generation.number
         );
         Err(self.lacking(what))
+    }
+
+    /// Returns the last of these writes that was surely begun by a time, as marks tell.
+    pub(super) fn last_by(&self, time: Duration) -> Option<u64> {
+        let is_by = |it: &&WriteTime| u128::from(it.milliseconds) <= time.as_millis();
+        let by = self.marks.iter().filter(is_by).map(|it| it.sequence);
+        by.filter(|it| (self.name.from..=self.name.to).contains(it)).max()
     }
 
     /// Returns the length of the object in bytes.

@@ -254,8 +254,8 @@ impl Backups {
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store no longer has all logs, or a
-    /// bulk load came since, or a key space got a log, or a value apart was overwritten, or moved
-    /// by a merge, and its file is gone. Make a generation then; later changes are shipped from
+    /// bulk load came since, or a key space got a log, or the logs no longer have the file of a
+    /// value that was overwritten or moved. Make a generation then; later changes are shipped from
     /// there on. `Io`, `Corrupt`: the store or the backups cannot be read or written. What was
     /// shipped stays, and the next call continues there.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {

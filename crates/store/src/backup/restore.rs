@@ -39,8 +39,10 @@ pub enum Until {
     /// After the write with this number, if a batch ends there. Otherwise after the last batch
     /// before it.
     Sequence(u64),
-    /// A time since the start of 1970. Only generations and calls of `ship` have a time, not single
-    /// writes. So this means the last of these before the time.
+    /// A time since the start of 1970. Not single writes have a time, but each second with writes,
+    /// while the store [keeps logs](crate::options::OptionValues::kept_log_bytes). So this means
+    /// all writes up to the last such second that ended by then, or up to a later generation or
+    /// call of `ship`. Writes from before an opening, unless they were shipped, have its time.
     Time(Duration),
 }
 
@@ -112,6 +114,31 @@ fn write(
     Ok((out, path))
 }
 
+/// Returns the last write that was made by a time, as far as changes tell that lead on from write
+/// `from`. All changes of a shipment were made by the time in its name.
+fn reached(
+    objects: &dyn ObjectStore,
+    all: &[ShippedName],
+    from: u64,
+    time: Duration,
+) -> Result<u64> {
+    let (mut at, mut end) = (from, from);
+    for it in all.iter().filter(|it| it.to > from) {
+        if it.from > end {
+            break;
+        }
+        end = end.max(it.to);
+        let last = match u128::from(it.milliseconds) <= time.as_millis() {
+            true => Some(it.to),
+            false => Changes::read(objects, it)?.last_by(time),
+        };
+        // An object with marks has one of its last write, so later objects have only later writes.
+        let Some(last) = last else { break };
+        at = at.max(last);
+    }
+    Ok(at)
+}
+
 /// The generation and the changes that make up a store as of a moment.
 struct RestorePlan {
     from: Generation,
@@ -141,7 +168,7 @@ impl RestorePlan {
         };
         let to = match until {
             Until::Sequence(number) => number,
-            Until::Time(time) => ship::reached(&shipped, from.sequence, time),
+            Until::Time(time) => reached(objects, &shipped, from.sequence, time)?,
         };
         let changes = ship::chain(objects, &shipped, from.sequence, to)?;
         Ok(RestorePlan { from, changes, to })

@@ -9,7 +9,6 @@
 //! they were written.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::generation::{self, Generation};
 use super::object_store::ObjectStore;
@@ -20,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::plan::store_layout::KeyspaceLayout;
 use crate::read::changes::BatchWithReaders;
 use crate::shared::environment::Environment;
+use crate::tree::write_times::WriteTime;
 
 pub(super) const PREFIX: &str = "changes-";
 /// An object ends after this many bytes of changes and of their long values. If a later object
@@ -106,18 +106,6 @@ impl Covered {
     }
 }
 
-/// Returns the last write that changes shipped up to `time` lead to, from write `from` on.
-pub(super) fn reached(all: &[ShippedName], from: u64, time: Duration) -> u64 {
-    let mut at = from;
-    let is_then = |it: &&ShippedName| u128::from(it.milliseconds) <= time.as_millis();
-    for it in all.iter().filter(is_then) {
-        if it.from <= at {
-            at = at.max(it.to);
-        }
-    }
-    at
-}
-
 /// Returns the changes that lead from one write to another.
 ///
 /// # Errors
@@ -193,7 +181,7 @@ fn ship_behind(
         let milliseconds = environment.clock.since_epoch().as_millis() as u64;
         let name = ShippedName { from: shipped.to, to: part.last, milliseconds };
         shipped.to = part.last;
-        let bytes = part.encode(&spaces(db));
+        let bytes = part.encode(&spaces(db), &marks(db, name));
         stored::put(objects, &name.name(), &bytes)?;
         shipped.bytes += bytes.len() as u64;
     }
@@ -209,6 +197,19 @@ fn put_values(
         stored.insert(long.sequence, values::put(objects, long)?);
     }
     Ok(ShippedBatch { batch, values: stored })
+}
+
+/// Returns when the writes of an object were made, if the store notes that. The last mark is that
+/// of its last write, with the time of a later one: the object may end amid a second.
+fn marks(db: &Db, name: ShippedName) -> Vec<WriteTime> {
+    if db.engine.table_files.options.kept_log_bytes == 0 {
+        return Vec::new();
+    }
+    let all = db.engine.logs.times.up_to(db.engine.snapshots.visible());
+    let within = all.iter().filter(|it| it.sequence > name.from && it.sequence < name.to).copied();
+    let last = all.iter().find(|it| it.sequence >= name.to);
+    let last = last.map(|it| WriteTime { sequence: name.to, ..*it });
+    within.chain(last).collect()
 }
 
 /// Returns the key spaces of the store as they are now.

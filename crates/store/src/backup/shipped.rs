@@ -1,7 +1,8 @@
 //! The bytes of shipped changes.
 //! ```text
-//! changes-FROM-TO-TIME   magic | version | key spaces | batches | checksum
+//! changes-FROM-TO-TIME   magic | version | key spaces | marks | batches | checksum
 //! key space              number, name, options, last write if it has no log
+//! mark                   a write, and a time by which all writes up to it were begun
 //! batch                  count | number, key space, kind, key, value | ...
 //! long value             length and checksums in place of the value; an object has its bytes
 //! ```
@@ -19,12 +20,15 @@ use crate::entries::entry::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::entries::expiry::Expiry;
 use crate::plan::store_layout::NAME_BYTES_MAX;
 use crate::read::changes::{Change, ChangeBatch, ChangeKind};
+use crate::tree::write_times::WriteTime;
 
 const MAGIC: [u8; 8] = *b"TRMLCHNG";
 /// The version of the format of shipped changes.
-pub(super) const CHANGES_VERSION: u32 = 3;
-/// The oldest version that can be read. It has no long values, and is otherwise the same.
+pub(super) const CHANGES_VERSION: u32 = 4;
+/// The oldest version that can be read. It has no long values, and otherwise is as the third.
 const CHANGES_VERSION_MIN: u32 = 2;
+/// The oldest version with marks. The third has none, and is otherwise the same.
+const MARKED_VERSION_MIN: u32 = 4;
 /// This is added to the number of a put's kind if its value is long.
 const LONG: u8 = 5;
 
@@ -55,7 +59,8 @@ pub(super) struct ShippedBatch {
 /// The beginning of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    Known(ShippedSpaces),
+    /// The key spaces, and the marks in the order of their writes.
+    Known(ShippedSpaces, Vec<WriteTime>),
     /// Another version wrote it.
     OfVersion(u32),
 }
@@ -103,7 +108,7 @@ impl Part {
         }
     }
 
-    pub(super) fn encode(self, spaces: &ShippedSpaces) -> Vec<u8> {
+    pub(super) fn encode(self, spaces: &ShippedSpaces, marks: &[WriteTime]) -> Vec<u8> {
         let mut out = Writer::new();
         out.bytes(&MAGIC);
         out.u32(CHANGES_VERSION);
@@ -117,6 +122,13 @@ impl Part {
             }
             // 0: the key space has a log.
             out.varint(space.unlogged.map_or(0, |through| through.saturating_add(1)));
+        }
+        out.varint(marks.len() as u64);
+        let mut before = 0;
+        for mark in marks {
+            out.varint(mark.sequence - before);
+            out.varint(mark.milliseconds);
+            before = mark.sequence;
         }
         out.bytes(self.out.as_slice());
         out.u32(checksum::crc32c(out.as_slice()));
@@ -146,7 +158,19 @@ pub(super) fn head(bytes: &[u8], input: &mut Reader<'_>) -> Decoded<Head> {
         }
         spaces.insert(number, space);
     }
-    Ok(Head::Known(spaces))
+    let marks = if version >= MARKED_VERSION_MIN { marks(input)? } else { Vec::new() };
+    Ok(Head::Known(spaces, marks))
+}
+
+fn marks(input: &mut Reader<'_>) -> Decoded<Vec<WriteTime>> {
+    let (mut marks, mut before) = (Vec::new(), 0u64);
+    for _ in 0..input.varint()? {
+        let (step, milliseconds) = (input.varint()?, input.varint()?);
+        let sequence = before.checked_add(step).filter(|it| *it > before);
+        before = sequence.ok_or_else(|| input.corrupt("marks out of order"))?;
+        marks.push(WriteTime { sequence: before, milliseconds });
+    }
+    Ok(marks)
 }
 
 fn space(input: &mut Reader<'_>) -> Decoded<ShippedSpace> {
@@ -262,17 +286,22 @@ mod tests {
         vec![batch(first, vec![]), batch(second, vec![]), batch(third, vec![long(302), long(303)])]
     }
 
+    fn marks() -> Vec<WriteTime> {
+        let mark = |(sequence, milliseconds)| WriteTime { sequence, milliseconds };
+        [(42, 1000), (301, 999), (303, 300)].map(mark).into()
+    }
+
     fn encoded() -> Vec<u8> {
         let mut part = Part::default();
         batches().iter().for_each(|batch| part.add(batch));
         assert_eq!(part.last, 303);
-        part.encode(&spaces())
+        part.encode(&spaces(), &marks())
     }
 
     fn decoded(bytes: &[u8]) -> Decoded<(Head, Vec<ShippedBatch>)> {
         let mut input = Reader::new(bytes);
         let (head, mut all) = (head(bytes, &mut input)?, Vec::new());
-        while let Head::Known(_) = head
+        while let Head::Known(..) = head
             && let Some(batch) = next_batch(&mut input)?
         {
             all.push(batch);
@@ -284,11 +313,12 @@ mod tests {
     fn golden_bytes_of_changes() {
         let expected = [
             &b"TRMLCHNG"[..],
-            &[3, 0, 0, 0, 2, 0],
+            &[4, 0, 0, 0, 2, 0],
             b"\x07default\x00\x00",
             b"\x03\x05cache\x02\x0bblock_bytes\x03512\x03log\x05false",
-            &[0xac, 2, 2],
-            &[41, 0, 0],
+            &[0xac, 2],
+            &[3, 42, 0xe8, 7, 0x83, 2, 0xe7, 7, 2, 0xac, 2],
+            &[2, 41, 0, 0],
             b"\x01a\x011",
             &[42, 3, 1],
             b"\x01b\x012",
@@ -308,7 +338,7 @@ mod tests {
         let (bytes, expected) = (encoded(), expected.concat());
         assert_eq!(bytes[..bytes.len() - 4], expected);
         assert_eq!(bytes[bytes.len() - 4..], checksum::crc32c(&expected).to_le_bytes());
-        assert_eq!(decoded(&bytes), Ok((Head::Known(spaces()), batches())));
+        assert_eq!(decoded(&bytes), Ok((Head::Known(spaces(), marks()), batches())));
     }
 
     /// Corrects the checksum.
@@ -319,13 +349,18 @@ mod tests {
     }
 
     #[test]
-    fn the_version_before_is_read() {
-        let mut part = Part::default();
-        batches().iter().take(2).for_each(|batch| part.add(batch));
-        let mut bytes = part.encode(&spaces());
-        bytes[8] = 2;
-        let shipped = (Head::Known(spaces()), batches()[..2].to_vec());
-        assert_eq!(decoded(&mended(bytes)), Ok(shipped));
+    fn the_versions_before_are_read() {
+        for (version, count) in [(2, 2), (3, 3)] {
+            let mut part = Part::default();
+            batches().iter().take(count).for_each(|batch| part.add(batch));
+            let mut bytes = part.encode(&spaces(), &[]);
+            bytes[8] = version;
+            // The number of marks, in front of the first batch.
+            let place = bytes.windows(4).position(|it| it == [0, 2, 41, 0]).expect("is there");
+            bytes.remove(place);
+            let shipped = (Head::Known(spaces(), Vec::new()), batches()[..count].to_vec());
+            assert_eq!(decoded(&mended(bytes)), Ok(shipped), "version {version}");
+        }
     }
 
     /// Their checksum is right, however. All that is required is that decoding ends.
@@ -349,11 +384,11 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[place] ^= 4;
             let is_other = matches!(decoded(&damaged), Ok((Head::OfVersion(_), _)));
-            let is_known = matches!(decoded(&damaged), Ok((Head::Known(_), _)));
+            let is_known = matches!(decoded(&damaged), Ok((Head::Known(..), _)));
             assert_eq!((is_known, is_other), (false, (8..12).contains(&place)), "byte {place}");
         }
         for len in 0..bytes.len() {
-            let is_known = matches!(decoded(&bytes[..len]), Ok((Head::Known(_), _)));
+            let is_known = matches!(decoded(&bytes[..len]), Ok((Head::Known(..), _)));
             assert!(!is_known, "{len} bytes");
         }
     }
@@ -364,8 +399,11 @@ mod tests {
         let refused = |spaces: &ShippedSpaces, batches: &[ShippedBatch]| {
             let mut part = Part::default();
             batches.iter().for_each(|batch| part.add(batch));
-            decoded(&part.encode(spaces)).expect_err("it cannot be").what
+            decoded(&part.encode(spaces, &[])).expect_err("it cannot be").what
         };
+        let twice = [marks()[0]; 2];
+        let wrong = decoded(&Part::default().encode(&spaces(), &twice)).expect_err("out of order");
+        assert_eq!(wrong.what, "marks out of order");
         let mut twice = spaces();
         twice.insert(4, twice[&3].clone());
         assert_eq!(refused(&twice, &[]), "a key space that cannot be");

@@ -37,12 +37,15 @@ pub(crate) struct ReplayedLog {
     last_entry: Sequence,
     /// How many of its bytes were durable, as its groups say.
     pub(crate) said_bytes: u64,
+    /// The value files that its entries name, also those of entries that tables have.
+    pub(crate) values: BTreeSet<u64>,
 }
 
 impl ReplayedLog {
     fn new(number: u64, before: Predecessor) -> Self {
         let (counts, last, said_bytes) = (LogCounts::default(), Sequence(0), 0);
-        ReplayedLog { number, before, counts, last, last_entry: last, said_bytes }
+        let values = BTreeSet::new();
+        ReplayedLog { number, before, counts, last, last_entry: last, said_bytes, values }
     }
 }
 
@@ -225,6 +228,7 @@ impl Replay<'_> {
         let mut doubtful = is_newest.then(Doubtful::default);
         let ReplayedLog { number, mut counts, mut last, mut last_entry, mut said_bytes, .. } =
             replayed.logs[place];
+        let mut values = BTreeSet::new();
         let bytes = wal::replay(self.folder, number, valid, &mut |group| {
             if group.first <= last && !group.repeats {
                 let what = "a group of writes that is older than the one before it";
@@ -232,6 +236,7 @@ impl Replay<'_> {
                 return Err(Error::corrupt(path, 0, what));
             }
             self.group(&group, number, replayed, &mut doubtful)?;
+            values.extend(group.value_files());
             last = last.max(Sequence(group.next().0.saturating_sub(1)));
             last_entry = group.entries.last().map_or(last_entry, |it| last_entry.max(it.sequence));
             counts.add_group(group.entries.len());
@@ -241,7 +246,8 @@ impl Replay<'_> {
         (counts.files, counts.bytes) = (1, bytes);
         let before = replayed.logs[place].before;
         let said_bytes = said_bytes.min(bytes);
-        replayed.logs[place] = ReplayedLog { number, before, counts, last, last_entry, said_bytes };
+        replayed.logs[place] =
+            ReplayedLog { number, before, counts, last, last_entry, said_bytes, values };
         replayed.torn_at = doubtful.map_or(Ok(None), |it| self.torn_at(it, said_bytes))?;
         Ok(())
     }

@@ -61,6 +61,8 @@ pub(crate) struct ValueFile {
     pub(super) is_listed: AtomicBool,
     /// Whether one of its values could not be moved.
     is_damaged: AtomicBool,
+    /// Whether a log holds it for change feeds.
+    is_held_by_log: AtomicBool,
 }
 
 /// The state of its writer.
@@ -119,6 +121,7 @@ impl ValueFile {
             syncing: Mutex::new(Syncing { syncer, ..Syncing::default() }),
             is_listed: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
+            is_held_by_log: AtomicBool::new(false),
         })
     }
 
@@ -147,6 +150,7 @@ impl ValueFile {
             syncing: Mutex::new(syncing),
             is_listed: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
+            is_held_by_log: AtomicBool::new(false),
         })
     }
 
@@ -172,6 +176,20 @@ impl ValueFile {
     /// Whether `note_damage` was called.
     pub(crate) fn is_damaged(&self) -> bool {
         self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_held_by_log(&self, is_held: bool) {
+        self.is_held_by_log.store(is_held, Ordering::Relaxed);
+    }
+
+    /// Retires the file if only the caller holds it, and perhaps a log. Returns whether it did.
+    pub(super) fn retire_if_unused(self: &Arc<Self>) -> bool {
+        let of_log = usize::from(self.is_held_by_log.load(Ordering::Relaxed));
+        let is_unused = Arc::strong_count(self) <= 1 + of_log;
+        if is_unused {
+            self.retire();
+        }
+        is_unused
     }
 
     pub(crate) fn number(&self) -> u64 {

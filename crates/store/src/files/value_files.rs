@@ -339,10 +339,10 @@ impl ValueFiles {
         [&self.new, &self.moved].into_iter().for_each(|pool| each(&mut lock(&pool.files)));
     }
 
-    /// Drops files from the pools that nothing else refers to.
+    /// Drops files from the pools that nothing else refers to, apart from logs that are kept.
     pub(crate) fn drop_unreferenced(&self) {
         // A put holds a reference until a table or a memtable has one.
-        self.each_pool(|files| files.retain(|file| Arc::strong_count(file) > 1));
+        self.each_pool(|files| files.retain(|file| !file.retire_if_unused()));
     }
 
     /// Stops a file from taking values, after the current one.

@@ -586,6 +586,12 @@ impl<'a> WalBatch<'a> {
         self.entries.last().map_or(self.first, |last| Sequence(last.sequence.0 + 1))
     }
 
+    /// Returns the value files that the entries name.
+    pub(crate) fn value_files(&self) -> impl Iterator<Item = u64> {
+        let refs = self.entries.iter().filter_map(|entry| entry.value_ref()?.ok());
+        refs.map(|at| at.file)
+    }
+
     /// Returns the entries, each with its key space.
     pub(crate) fn writes(&self) -> impl Iterator<Item = (KeyspaceId, &Entry<'a>)> {
         let (mut later, mut keyspace) = (self.keyspaces.iter().peekable(), KeyspaceId::DEFAULT);

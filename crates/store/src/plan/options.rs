@@ -224,9 +224,12 @@ options! {
     /// log for each memtable, whatever this option says.
     max_log_bytes: u64 = 512 << 20, "at least 65536" if |it| *it >= 65536;
     /// Bytes of logs that are kept for change feeds alone. Each log counts as 4096 bytes at least.
-    /// The oldest logs are removed first. A value that is set also holds for later openings: see
+    /// Value files that only logs need count as a whole, once they take no new values: theirs were
+    /// overwritten or moved. The oldest logs are removed first, with the files that only they name.
+    /// An option that is set also holds for later openings: see
     /// [`Db::changes_since`](crate::Db::changes_since). More: more disk, and a reader of changes
-    /// may fall further behind before it must begin anew.
+    /// may fall further behind before it must begin anew. An opening reads the kept logs if the
+    /// store has value files.
     kept_log_bytes: u64 = 0, "any number";
     /// Memory for what transactions need of filters that merges have replaced since they began.
     /// With it, a commit can prove without reading that what it has read is still current. More:

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::entries::entry::Sequence;
 use crate::files::placed_run::PlacedRun;
+use crate::files::value_file::ValueFile;
 use crate::files::value_file::format::HEADER_BYTES;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
@@ -11,7 +12,7 @@ use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::parts::Parts;
 use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{Arc, AtomicU64, Ordering};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::partition_stats::{partitions, under_way};
 use crate::tree::stats::{GuardStats, QueryKind, Stats};
@@ -69,6 +70,7 @@ fn stats_of(
     let obsolete = tree.obsolete_files.stats(version);
     let (logs, log_bytes) = of_writer.logs;
     let (kept_logs, kept_log_bytes) = tree.logs.kept();
+    let (kept_value_files, kept_value_bytes) = kept_value_sizes(tree, version);
     let counters = &tree.counters;
     let (slowdowns, stops) = (counters.slowdowns.get(), counters.stops.get());
     Stats {
@@ -96,6 +98,8 @@ fn stats_of(
         log_bytes,
         kept_logs,
         kept_log_bytes,
+        kept_value_files,
+        kept_value_bytes,
         value_files,
         value_bytes,
         value_garbage_bytes,
@@ -139,6 +143,20 @@ fn value_sizes(version: &Version) -> (u64, u64, u64) {
         garbage += file.len().saturating_sub(HEADER_BYTES as u64).saturating_sub(*referred);
     }
     (files, bytes, garbage)
+}
+
+/// Returns the number of value files that only logs hold, and their bytes.
+fn kept_value_sizes(tree: &OpenTree, version: &Version) -> (u64, u64) {
+    let held = tree.logs.held_values();
+    if held.is_empty() {
+        return (0, 0);
+    }
+    let referred = version.value_files();
+    let is_kept = |file: &&Arc<ValueFile>| {
+        file.keyspace() == tree.keyspace && !referred.contains_key(&file.number())
+    };
+    let kept = held.iter().filter(is_kept);
+    (kept.clone().count() as u64, kept.map(|file| file.len()).sum())
 }
 
 fn count(counter: &AtomicU64) -> u64 {

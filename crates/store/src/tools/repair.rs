@@ -622,7 +622,9 @@ impl Repair<'_, '_> {
     /// them. Returns those that it does refer to, and that have lost values as well.
     fn set_values_aside(&self, repaired: &mut RepairedStore) -> Result<Vec<String>> {
         let files_of = |id| self.files_of(id);
-        let referred = referred_files(&files_of, &self.names, &repaired.layout)?;
+        let stays = |name: &&String| !repaired.aside.contains(name);
+        let names: Vec<String> = self.names.iter().filter(stays).cloned().collect();
+        let referred = referred_files(&files_of, &names, &repaired.layout)?;
         let (needed, others): (Vec<_>, Vec<_>) =
             self.numbers(value_name).into_iter().partition(|file| referred.contains(file));
         repaired.aside.extend(others.into_iter().map(value_name));

@@ -17,6 +17,7 @@ use crate::files::value_files::StoreValues;
 use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
+use crate::tree::found_chain::found_chain;
 use crate::tree::table_files::TableFiles;
 
 /// A value that cannot be read.
@@ -67,7 +68,7 @@ pub(crate) fn lost_in_logs(
     Ok(lost)
 }
 
-/// Returns the value files that a store's tables and logs refer to.
+/// Returns the value files that a store's tables and logs refer to, logs that are kept included.
 pub(crate) fn referred_files(
     files_of: &dyn Fn(KeyspaceId) -> Arc<TableFiles>,
     names: &[String],
@@ -87,6 +88,8 @@ pub(crate) fn referred_files(
     for memtable in replayed.trees.values().flatten() {
         referred.extend(memtable.values.all().iter().map(|(file, _)| file.number()));
     }
+    let chain = found_chain(files, names, (&replayed, replayed.last()), store, u64::MAX);
+    referred.extend(chain.values.files().map(|file| file.number()));
     Ok(referred)
 }
 

@@ -6,6 +6,8 @@
 //!  first of a's memtable, of b's, of c's      after a's flush, b still needs 7 and all later logs
 //! ```
 //! Logs that no memtable needs are kept for change feeds, up to as many bytes as the options allow.
+//! The value files that only logs hold count as well: of the logs that memtables need, too. If they
+//! are too many, kept logs go, and then values of needed ones.
 //!
 //! Invariants: a memtable needs the log with its first entry, and all later logs. The newest log is
 //! always needed. Every question here looks only at memtables with entries, not at all key spaces.
@@ -13,11 +15,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cost::step;
+use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::files::held_values::HeldValues;
 use crate::files::unsynced::DurableBytes;
+use crate::files::value_file::ValueFile;
 use crate::files::wal::Predecessor;
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 use crate::tree::log_chain::LogChain;
+use crate::tree::log_values::{LogValues, bytes_held_alone};
+use crate::tree::write_times::WriteTimes;
 
 /// The least bytes that a kept log takes on disk.
 const KEPT_BYTES_MIN: u64 = 4096;
@@ -28,6 +35,8 @@ pub(crate) struct LiveLogs {
     state: Mutex<State>,
     /// Valid bytes of the newest log.
     newest_bytes: AtomicU64,
+    /// When the writes in kept logs were made.
+    pub(crate) times: WriteTimes,
 }
 
 #[derive(Default)]
@@ -41,6 +50,8 @@ struct State {
     active: BTreeSet<(u64, KeyspaceId)>,
     /// Logs that are kept for change feeds.
     kept: KeptLogs,
+    /// The values that change feeds can read.
+    values: LogValues,
     /// Logs that change feeds can read.
     chain: LogChain,
 }
@@ -97,6 +108,28 @@ impl State {
                 self.memtables.remove(&first);
             }
         }
+    }
+
+    /// Lets go of the oldest logs that are kept, and of the values of the oldest logs, until the
+    /// others stay within `most` bytes. Returns the files of these values.
+    fn let_go_beyond(&mut self, most: u64) -> Vec<Arc<ValueFile>> {
+        let State { kept, values, chain, .. } = self;
+        let (mut alone, mut gone) = (bytes_held_alone(values.files()), Vec::new());
+        while let Some(oldest) = kept.oldest().or_else(|| values.oldest()) {
+            let is_kept = kept.oldest().is_some();
+            let fits = kept.bytes + u128::from(alone) <= u128::from(most);
+            if fits && !(is_kept && chain.is_useless(oldest)) {
+                break;
+            }
+            if is_kept {
+                kept.drop_oldest();
+                chain.let_go_below(oldest + 1);
+            }
+            let of_log = values.let_go_through(oldest);
+            alone = alone.saturating_sub(bytes_held_alone(of_log.iter()));
+            gone.extend(of_log);
+        }
+        gone
     }
 }
 
@@ -220,25 +253,53 @@ impl LiveLogs {
     /// feeds, up to `kept_bytes`. Returns the number below which all logs can go.
     pub(crate) fn let_go_below(&self, live: u64, kept_bytes: u64) -> u64 {
         let mut state = lock(&self.state);
-        let State { older, kept, chain, .. } = &mut *state;
+        let State { older, kept, .. } = &mut *state;
         let needed = older.split_off(&live);
         std::mem::replace(older, needed).into_iter().for_each(|(log, bytes)| kept.add(log, bytes));
-        while let Some(oldest) = kept.oldest() {
-            if kept.bytes <= u128::from(kept_bytes) && !chain.is_useless(oldest) {
-                break;
-            }
-            kept.drop_oldest();
-            chain.let_go_below(oldest + 1);
-        }
-        let gone = kept.oldest().unwrap_or(live);
-        chain.let_go_below(gone);
+        let values = state.let_go_beyond(kept_bytes);
+        let gone = state.kept.oldest().unwrap_or(live);
+        state.chain.let_go_below(gone);
+        self.times.forget_through(state.chain.begin());
+        drop(state);
+        drop(values);
         gone
     }
 
-    /// Sets what change feeds can read, after an opening.
-    pub(crate) fn begin_chain(&self, chain: LogChain, kept: KeptLogs) {
+    /// Lets go of what is kept for change feeds beyond this many bytes. Returns the number below
+    /// which all logs can go, if some can.
+    pub(crate) fn let_go_beyond(&self, kept_bytes: u64) -> Option<u64> {
         let mut state = lock(&self.state);
-        (state.chain, state.kept) = (chain, kept);
+        let newest = state.kept.logs.last_key_value().map(|(number, _)| *number);
+        let values = state.let_go_beyond(kept_bytes);
+        let oldest = state.kept.oldest();
+        drop(state);
+        drop(values);
+        newest.map(|newest| oldest.unwrap_or(newest + 1))
+    }
+
+    /// Holds the value files of a memtable for change feeds. `last`: its last entry, which is in a
+    /// log.
+    pub(crate) fn hold_values(&self, values: &HeldValues, last: Sequence) {
+        let mut state = lock(&self.state);
+        let Some(log) = state.chain.log_with(last) else { return };
+        values.all().into_iter().for_each(|(file, _)| state.values.hold(log, file));
+    }
+
+    /// Returns the value files that are held for change feeds.
+    pub(crate) fn held_values(&self) -> Vec<Arc<ValueFile>> {
+        lock(&self.state).values.files().cloned().collect()
+    }
+
+    /// Holds no value files any more. Requires: the store is being closed, and removes none of them.
+    pub(crate) fn release_values(&self) {
+        let values = std::mem::take(&mut lock(&self.state).values);
+        drop(values);
+    }
+
+    /// Sets what change feeds can read, after an opening.
+    pub(crate) fn begin_chain(&self, chain: LogChain, kept: KeptLogs, values: LogValues) {
+        let mut state = lock(&self.state);
+        (state.chain, state.kept, state.values) = (chain, kept, values);
     }
 
     /// Gives access to the logs that change feeds can read, under the lock.

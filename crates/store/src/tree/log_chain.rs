@@ -112,6 +112,17 @@ impl LogChain {
         }
     }
 
+    /// Returns the log that has this write, if a feed can read it.
+    pub(crate) fn log_with(&self, sequence: Sequence) -> Option<u64> {
+        let place = self.logs.partition_point(|it| it.after < sequence).checked_sub(1)?;
+        Some(self.logs[place].number)
+    }
+
+    /// Returns the newest write before all logs.
+    pub(crate) fn begin(&self) -> Sequence {
+        self.logs.front().map_or(self.after, |oldest| oldest.after)
+    }
+
     /// Whether no feed can use this log: it is not in the chain, or it lies entirely before writes
     /// that bypassed the logs.
     pub(crate) fn is_useless(&self, number: u64) -> bool {
@@ -133,8 +144,7 @@ impl LogChain {
     /// Returns an error if a feed that has delivered everything up to `delivered` would miss a
     /// write.
     pub(crate) fn check(&self, delivered: Sequence) -> Result<(), GoneBefore> {
-        let floor = self.logs.front().map_or(self.after, |oldest| oldest.after);
-        let floor = floor.max(self.unlogged);
+        let floor = self.begin().max(self.unlogged);
         if delivered < floor { Err(GoneBefore(Sequence(floor.0 + 1))) } else { Ok(()) }
     }
 

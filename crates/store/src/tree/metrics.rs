@@ -151,10 +151,11 @@ impl Stats {
         }
     }
 
-    fn gauges(&self) -> [Row; 31] {
+    fn gauges(&self) -> [Row; 33] {
         rows! { Gauge, "", self,
             memtables, memtable_bytes, memtable_entries, logs, log_bytes, fence_bytes, cache_bytes,
-            kept_logs, kept_log_bytes, table_file_bytes, leaving_tables, merging, sequence,
+            kept_logs, kept_log_bytes, kept_value_files, kept_value_bytes,
+            table_file_bytes, leaving_tables, merging, sequence,
             files.open, files.max, value_files, value_bytes, value_garbage_bytes,
             obsolete.tables, obsolete.bytes,
             obsolete.scans, obsolete.pinned_trees, obsolete.followed_trees,

@@ -17,6 +17,7 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::merge_operator::MergeOperator;
 use crate::error::{Error, Result};
+use crate::files::held_values::HeldValues;
 use crate::files::manifest::Manifest;
 use crate::files::names::value_name;
 use crate::files::table::Table;
@@ -214,6 +215,13 @@ impl OpenTree {
         layout.shape_within(bounds).divided_at(&borders)
     }
 
+    /// Has logs hold the value files of a memtable for change feeds. `last`: its last entry.
+    pub(crate) fn keep_values(&self, in_log: bool, values: &HeldValues, last: Sequence) {
+        if in_log && self.table_files.options.kept_log_bytes > 0 {
+            self.logs.hold_values(values, last);
+        }
+    }
+
     /// Removes obsolete files. If some could not be removed, a background thread tries again.
     pub(crate) fn sweep_or_call(&self) {
         if self.sweep() {
@@ -232,10 +240,13 @@ impl OpenTree {
         values || left_over || free.iter().any(|file| !gone.contains(file))
     }
 
-    /// Removes value files that nobody holds. True: some could not be removed. Requires: all trees
+    /// Removes value files that nobody holds; logs let go of those beyond their limit. True: some could not be removed. Requires: all trees
     /// of the store are open, and hold their value files.
     fn sweep_values(&self) -> bool {
         self.table_files.values.drop_unreferenced();
+        let kept_bytes = self.table_files.options.kept_log_bytes;
+        let gone = (kept_bytes > 0).then(|| self.logs.let_go_beyond(kept_bytes)).flatten();
+        gone.into_iter().for_each(|gone| self.obsolete_files.add_logs_before(gone));
         let (store, mut stays) = (&self.table_files.values.store, false);
         for file in store.free() {
             match self.table_files.folder.remove(&value_name(file)) {
@@ -352,6 +363,9 @@ impl Installer {
             edit_of_store.unlogged = Some(last);
         }
         let layout = append(tree, edit_of_store, origin.first_log)?;
+        for sealed in now.sealed.iter().filter(|sealed| sealed.is_flushed_by(edit)) {
+            tree.keep_values(sealed.first_log.is_some(), &sealed.values, sealed.last);
+        }
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));

@@ -340,6 +340,10 @@ pub struct Stats {
     pub kept_logs: u64,
     /// Bytes of these logs, at least 4096 each.
     pub kept_log_bytes: u64,
+    /// Value files that no entry of the key space refers to any more, and that logs keep.
+    pub kept_value_files: u64,
+    /// Bytes of these files.
+    pub kept_value_bytes: u64,
     /// Value files that entries of the key space refer to: see
     /// [`value_threshold`](crate::options::OptionValues::value_threshold).
     pub value_files: u64,

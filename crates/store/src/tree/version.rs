@@ -89,6 +89,13 @@ pub(crate) struct Sealed {
     pub(crate) values: Arc<HeldValues>,
 }
 
+impl Sealed {
+    /// Whether an edit brings its entries into tables.
+    pub(crate) fn is_flushed_by(&self, edit: &Edit) -> bool {
+        edit.flushes.iter().any(|flushed| flushed.flush == self.flush)
+    }
+}
+
 /// The state that readers pin.
 #[derive(Clone)]
 pub(crate) struct Version {
@@ -168,10 +175,9 @@ impl Version {
         assert!(fits, "parts of the filter that are not those of the tree");
         let runs = self.reopen_runs(&layout, opened);
         let leave = !edit.removed.is_empty();
-        let flushed = |sealed: &Sealed| edit.flushes.iter().any(|r| r.flush == sealed.flush);
         Version {
             active: self.active.clone(),
-            sealed: self.sealed.iter().filter(|sealed| !flushed(sealed)).cloned().collect(),
+            sealed: self.sealed.iter().filter(|it| !it.is_flushed_by(edit)).cloned().collect(),
             deletes_ranges: deletes_ranges(&runs),
             runs,
             layout,

@@ -98,6 +98,7 @@ impl Drop for Ending<'_> {
             let last = engine.current.hold();
             engine.current.store(Arc::new(Version::closed(&last)));
         }
+        self.main.logs.release_values();
         drop(engines);
         self.keyspaces.clear();
         // Closes files of tables that a scan or a pinned tree still holds.

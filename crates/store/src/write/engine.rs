@@ -126,6 +126,10 @@ impl Engine {
         let last = self.current.hold();
         self.tree.dropped.set(name);
         let of_active = last.active.first_log();
+        self.keep_values(of_active.is_some(), &last.active.values, self.snapshots.visible());
+        for sealed in &last.sealed {
+            self.keep_values(sealed.first_log.is_some(), &sealed.values, sealed.last);
+        }
         of_active.into_iter().for_each(|first| self.logs.seal_memtable(self.keyspace, first));
         let first_logs = last.sealed.iter().map(|sealed| sealed.first_log).chain([of_active]);
         first_logs.flatten().for_each(|first| self.logs.end_memtable(first));

@@ -246,34 +246,70 @@ fn a_checkpoint_has_the_values_and_shares_no_file_that_grows() {
     assert!(copy.verify().expect("verifies").damage.is_empty());
 }
 
+/// The values that a feed tells of the puts after this one.
+fn values_since(db: &Db, since: u64) -> trommel::Result<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    for batch in db.changes_since(since)? {
+        for change in batch?.changes {
+            all.push(match change.kind {
+                trommel::ChangeKind::Put(value) => value,
+                trommel::ChangeKind::PutWithExpiry { value, .. } => value,
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+    Ok(all)
+}
+
+// Kept logs kept no values.
 #[test]
 fn a_feed_tells_values_or_that_they_are_gone() {
+    for (kept, are_kept) in [(1 << 20, true), (9000, false)] {
+        let disk = Memory::new();
+        let mut db = open_with(&disk, options().kept_log_bytes(kept));
+        db.put("a", value(1, 5000)).expect("puts");
+        db.put_ttl("b", value(2, 5000), Duration::from_secs(1 << 30)).expect("puts");
+        let (large, short) = ([value(1, 5000), value(2, 5000)], [b"short", b"short"]);
+        assert_eq!(values_since(&db, 0).expect("tells"), large);
+        db.compact().expect("merges");
+        assert_eq!(values_since(&db, 1).expect("tells"), large[1..]);
+        db.put("a", "short").expect("puts");
+        db.put("b", "short").expect("puts");
+        db.compact().expect("merges");
+        for when in ["at once", "opened again"] {
+            assert_eq!(values_since(&db, 2).expect("tells"), short, "{when}");
+            match are_kept {
+                true => assert_eq!(values_since(&db, 0).expect("tells")[..2], large, "{when}"),
+                false => {
+                    let gone = values_since(&db, 0).expect_err("the values are gone");
+                    assert!(matches!(gone, trommel::Error::Gone { since: 0, .. }), "{gone}");
+                }
+            }
+            assert_eq!(value_files(&disk).len(), usize::from(are_kept), "{when}");
+            db.close().expect("closes");
+            db = open_with(&disk, options());
+        }
+        db.close().expect("closes");
+        open_with(&disk, options().kept_log_bytes(0));
+        assert_eq!(value_files(&disk), [""; 0]);
+    }
+}
+
+#[test]
+fn a_feed_tells_values_of_a_key_space_that_was_dropped() {
     let disk = Memory::new();
     let db = open_with(&disk, options().kept_log_bytes(1 << 20));
-    db.put("a", value(1, 5000)).expect("puts");
-    db.put_ttl("b", value(2, 5000), Duration::from_secs(1 << 30)).expect("puts");
-    let values_since = |since: u64| {
-        let mut all = Vec::new();
-        for batch in db.changes_since(since).expect("begins") {
-            for change in batch?.changes {
-                all.push(match change.kind {
-                    trommel::ChangeKind::Put(value) => value,
-                    trommel::ChangeKind::PutWithExpiry { value, .. } => value,
-                    other => panic!("{other:?}"),
-                });
-            }
-        }
-        Ok::<_, trommel::Error>(all)
-    };
-    assert_eq!(values_since(0).expect("tells"), [value(1, 5000), value(2, 5000)]);
-    db.compact().expect("merges");
-    assert_eq!(values_since(1).expect("tells"), [value(2, 5000)]);
-    db.put("a", "short").expect("puts");
+    let with = KeyspaceOptions::new().value_threshold(1 << 10);
+    let short = db.keyspace("short", with).expect("made");
+    short.put("a", value(1, 5000)).expect("puts");
+    short.flush().expect("flushes");
+    short.put("a", value(2, 5000)).expect("puts");
+    drop(short);
+    db.drop_keyspace("short").expect("drops");
     db.put("b", "short").expect("puts");
     db.compact().expect("merges");
-    let gone = values_since(0).expect_err("the values are gone");
-    assert!(matches!(gone, trommel::Error::Gone { since: 0, first: 2, .. }), "{gone}");
-    assert_eq!(values_since(2).expect("tells"), [b"short", b"short"]);
+    let told = [value(1, 5000), value(2, 5000), b"short".to_vec()];
+    assert_eq!(values_since(&db, 0).expect("tells"), told);
 }
 
 #[test]

@@ -285,6 +285,10 @@ impl Writer {
             // If this fails, nothing is logged.
             engine.table_files.values.store.sync()?;
         }
+        if engine.table_files.options.kept_log_bytes > 0 {
+            let now = engine.env.clock.since_epoch();
+            engine.logs.times.note(engine.snapshots.visible(), now);
+        }
         // The numbers are spent even if logging fails, since the log may contain them.
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.logged()).zip(first.0..);

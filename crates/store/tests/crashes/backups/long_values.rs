@@ -17,7 +17,7 @@ use trommel::{Batch, Db, KeyspaceOptions};
 use super::{Contents, World, contents, options};
 
 /// Bytes that do not repeat soon.
-fn noise(seed: u8, len: usize) -> Vec<u8> {
+pub(super) fn noise(seed: u8, len: usize) -> Vec<u8> {
     (0..len as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ seed).collect()
 }
 

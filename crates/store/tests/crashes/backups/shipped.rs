@@ -12,19 +12,54 @@ use std::time::Duration;
 
 use trommel::backup::{Unlogged, Until};
 use trommel::merge_operators::{Concat, MergeError, MergeOperator};
+use trommel::storage::Clock;
 use trommel::{Background, Db, Error, KeyspaceOptions, Options};
 
+use super::long_values::noise;
 use super::{World, contents, options, write};
+
+// Moments between were refused: only the newest value was left.
+#[test]
+fn values_that_were_overwritten_and_merged_away_lead_to_any_moment() {
+    let world = World::new();
+    let (mut db, backups) = (world.open("db"), world.backups());
+    backups.back_up(&db).expect("backs up");
+    let mut moments = Vec::new();
+    for number in 0..12u8 {
+        db.put("a", noise(number, 5000)).expect("puts");
+        db.put([number % 3], noise(number, 3000)).expect("puts");
+        moments.push((db.snapshot().sequence(), contents(&db)));
+        match number {
+            3 | 5 | 9 => db.compact().expect("merges"),
+            7 => {
+                drop(db);
+                db = world.open("db");
+            }
+            _ => {}
+        }
+    }
+    db.compact().expect("merges");
+    let stats = db.stats().expect("open");
+    assert!(stats.kept_value_bytes > 40_000, "{}", stats.kept_value_bytes);
+    backups.ship(&db).expect("logs have kept the values");
+    for (sequence, expected) in moments {
+        let (dir, until) = (sequence.to_string(), Until::Sequence(sequence));
+        assert_eq!(backups.restore_until(until, &dir, options()).expect("restores"), sequence);
+        assert!(contents(&world.open(&dir)) == expected, "write {sequence}");
+    }
+}
 
 #[test]
 fn a_generation_leads_on_where_the_value_of_a_change_is_gone() {
     let world = World::new();
-    let (db, backups) = (world.open("db"), world.backups());
-    db.put("a", [1; 5000]).expect("puts");
+    let with = options().kept_log_bytes(16 << 10);
+    let db = Db::open_with("db", with, world.environment()).expect("opens");
+    let backups = world.backups();
+    db.put("a", noise(1, 5000)).expect("puts");
     backups.back_up(&db).expect("backs up");
-    (2..5u8).for_each(|number| db.put("a", [number; 5000]).expect("puts"));
+    (2..5u8).for_each(|number| db.put("a", noise(number, 5000)).expect("puts"));
     db.compact().expect("merges");
-    (0..9u8).for_each(|number| db.put([number], [number; 5000]).expect("puts"));
+    (0..9u8).for_each(|number| db.put([number], noise(number, 5000)).expect("puts"));
     db.compact().expect("merges");
     let error = backups.ship(&db).expect_err("an overwritten value is gone");
     assert!(matches!(error, Error::Gone { .. }), "{error}");
@@ -48,11 +83,11 @@ fn changes_that_were_shipped_lead_to_any_moment() {
             moments.push((db.snapshot().sequence(), Duration::MAX, contents(&db)));
         }
         write(&db, turn);
-        world.clock.advance(Duration::from_secs(60));
+        world.clock.advance(Duration::from_secs(59));
         let shipped = backups.ship(&db).expect("ships");
         assert_eq!(shipped.to, db.snapshot().sequence());
-        let time = Duration::from_secs(60 * turn);
-        moments.push((shipped.to, time, contents(&db)));
+        moments.push((shipped.to, world.clock.since_epoch(), contents(&db)));
+        world.clock.advance(Duration::from_secs(1));
         if turn == 3 {
             backups.back_up(&db).expect("backs up");
         }
@@ -76,6 +111,80 @@ fn changes_that_were_shipped_lead_to_any_moment() {
     let before = Until::Sequence(moments[0].0 - 1);
     let error = backups.restore_until(before, "before", options()).expect_err("too old");
     assert!(error.to_string().contains("so old"), "{error}");
+}
+
+// A time meant the shipment before it, however long ago.
+#[test]
+fn times_within_a_shipment_lead_to_their_moments() {
+    // The longer ones are shipped as several objects.
+    for len in [20, 900 << 10] {
+        let world = World::new();
+        let (db, backups) = (world.open("db"), world.backups());
+        let second = Duration::from_secs(1);
+        db.put("before", "1").expect("puts");
+        backups.back_up(&db).expect("backs up");
+        let moment = || (world.clock.since_epoch(), db.snapshot().sequence(), contents(&db));
+        let mut moments = vec![moment()];
+        for turn in 1..4u8 {
+            world.clock.advance(10 * second);
+            for part in 0..11 {
+                db.put([turn, part], vec![turn; len]).expect("puts");
+                db.step().expect("goes on");
+            }
+            moments.push(moment());
+        }
+        world.clock.advance(100 * second);
+        backups.ship(&db).expect("ships");
+        for (place, (time, sequence, expected)) in moments.iter().enumerate() {
+            for later in [Duration::ZERO, 9 * second] {
+                let (dir, until) = (format!("{place} {later:?}"), Until::Time(*time + later));
+                let last = backups.restore_until(until, &dir, options()).expect("restores");
+                assert_eq!(last, *sequence, "{len} bytes, {dir}");
+                assert!(contents(&world.open(&dir)) == *expected, "{len} bytes, {dir}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_time_leads_to_a_shipment_where_no_logs_are_kept() {
+    let world = World::new();
+    let with = options().kept_log_bytes(0);
+    let db = Db::open_with("db", with, world.environment()).expect("opens");
+    let backups = world.backups();
+    let generation = backups.back_up(&db).expect("backs up");
+    world.clock.advance(Duration::from_secs(10));
+    db.put("a", "1").expect("puts");
+    world.clock.advance(Duration::from_secs(10));
+    let end = backups.ship(&db).expect("ships").to;
+    for (seconds, expected) in [(0, generation.sequence), (19, generation.sequence), (20, end)] {
+        let (dir, until) = (seconds.to_string(), Until::Time(Duration::from_secs(seconds)));
+        let last = backups.restore_until(until, &dir, options()).expect("restores");
+        assert_eq!(last, expected, "{seconds} s");
+    }
+}
+
+#[test]
+fn what_an_opening_finds_counts_as_written_then() {
+    let world = World::new();
+    let (db, backups) = (world.open("db"), world.backups());
+    let generation = backups.back_up(&db).expect("backs up");
+    world.clock.advance(Duration::from_secs(10));
+    db.put("a", "1").expect("puts");
+    world.clock.advance(Duration::from_secs(10));
+    drop(db);
+    let db = world.open("db");
+    world.clock.advance(Duration::from_secs(10));
+    let before = db.snapshot().sequence();
+    db.put("a", "2").expect("puts");
+    world.clock.advance(Duration::from_secs(10));
+    let end = backups.ship(&db).expect("ships").to;
+    let expected = [(19, generation.sequence), (20, before), (29, before), (30, end)];
+    for (seconds, expected) in expected {
+        let (dir, until) = (seconds.to_string(), Until::Time(Duration::from_secs(seconds)));
+        let last = backups.restore_until(until, &dir, options()).expect("restores");
+        assert_eq!(last, expected, "{seconds} s");
+    }
 }
 
 /// The key spaces that a store has, each with one key that tells it.

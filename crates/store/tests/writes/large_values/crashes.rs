@@ -12,7 +12,7 @@ use std::sync::Arc;
 use trommel::storage::Memory;
 use trommel::{Batch, Db, Environment, SyncPolicy};
 
-use super::{DIR, open, open_with, options, value, value_files};
+use super::{DIR, open, open_with, options, value, value_files, values_since};
 
 /// Writes numbered batches, each of a short and a large value that name it.
 fn write_batches(db: &Db, numbers: std::ops::Range<u64>) {
@@ -52,6 +52,58 @@ fn synced_values_survive_any_crash() {
             written += count;
             disk = disk.crash(seed * 10 + generation);
         }
+    }
+}
+
+#[test]
+fn feeds_tell_values_that_were_overwritten_after_any_power_cut() {
+    let mut held = 0;
+    for seed in 0..40 {
+        let (mut disk, mut written) = (Memory::new(), 0);
+        let kept = || options().value_file_bytes(8 << 10).kept_log_bytes(1 << 30);
+        for generation in 0..4 {
+            let db = open_with(&disk, kept());
+            for _ in 0..1 + (seed * 13 + generation * 29) % 20 {
+                db.put([written as u8 % 3], value(written, 2000)).expect("puts");
+                written += 1;
+                match (seed + written) % 11 {
+                    0 => db.compact().expect("merges"),
+                    _ => _ = db.step().expect("goes on"),
+                }
+            }
+            let told = values_since(&db, 0).expect("all are kept");
+            let expected: Vec<_> = (0..written).map(|number| value(number, 2000)).collect();
+            assert!(told == expected, "seed {seed}, generation {generation}");
+            held += db.stats().expect("open").kept_value_files;
+            disk = disk.crash(seed * 10 + generation);
+        }
+    }
+    assert!(held > 200, "{held} files: it does not test overwriting");
+}
+
+// It may bring back logs and value files that were removed.
+#[test]
+fn a_power_cut_amid_the_letting_go_of_values_leaves_a_store_that_opens() {
+    for seed in 0..40 {
+        let disk = Memory::new();
+        let kept = || options().value_file_bytes(8 << 10).kept_log_bytes(40 << 10);
+        let db = open_with(&disk, kept());
+        for number in 0..60 + seed {
+            db.put([number as u8 % 3], value(number, 2000)).expect("puts");
+            while db.step().expect("goes on") {}
+        }
+        let disk = disk.crash(seed);
+        drop(db);
+        let db = open_with(&disk, kept());
+        for number in 57 + seed..60 + seed {
+            let found = db.get([number as u8 % 3]).expect("reads").expect("it is there");
+            assert!(*found == *value(number, 2000), "seed {seed}, {number}");
+        }
+        match values_since(&db, 0) {
+            Err(trommel::Error::Gone { .. }) => {}
+            other => panic!("seed {seed}: {:?}", other.map(|told| told.len())),
+        }
+        assert!(db.verify().expect("verifies").damage.is_empty());
     }
 }
 
@@ -240,6 +292,30 @@ fn a_file_with_a_damaged_value_is_kept_when_its_other_values_have_left_it() {
     db.compact().expect("merges");
     assert!(!value_files(&disk).contains(&first));
     assert!(disk.file(Path::new(DIR).join("lost").join(&first)) == Some(bytes));
+}
+
+#[test]
+fn a_repair_leaves_kept_logs_the_values_that_only_they_name() {
+    use trommel::storage::Storage;
+    use trommel::tools::repair_with;
+    let disk = Memory::new();
+    let kept = || options().kept_log_bytes(1 << 20);
+    let db = open_with(&disk, kept());
+    db.put("a", value(1, 70_000)).expect("puts");
+    db.put("a", "short").expect("puts");
+    db.compact().expect("merges");
+    db.put("b", "short").expect("puts");
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+    let names = Storage::list(&disk, Path::new(DIR)).expect("lists");
+    let table = names.iter().rfind(|name| name.ends_with(".table")).expect("there is one");
+    disk.remove(&Path::new(DIR).join(table)).expect("removes");
+    let environment = Environment::default().storage(Arc::new(disk.clone()));
+    let report = repair_with(DIR, &environment).expect("repairs");
+    assert!(report.changed && report.lost.len() == 1, "{report:?}");
+    let db = open_with(&disk, kept());
+    let told = values_since(&db, 0).expect("they are kept");
+    assert_eq!(told, [value(1, 70_000), b"short".to_vec(), b"short".to_vec()]);
 }
 
 // What a killed process has written need not be durable, though it is read.

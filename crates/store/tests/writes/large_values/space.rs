@@ -10,7 +10,9 @@ use trommel::storage::{Memory, Storage};
 use trommel::testing::Fault;
 use trommel::{Db, Error, SyncPolicy};
 
-use super::{DIR, Stream, bytes_of, mixed, open, open_with, options, value, value_files};
+use super::{
+    DIR, Stream, bytes_of, mixed, open, open_with, options, value, value_files, values_since,
+};
 
 #[test]
 fn what_nobody_refers_to_is_freed() {
@@ -81,6 +83,38 @@ fn space_comes_back_under_even_overwriting() {
             assert!(stats.value_garbage_bytes < stats.value_bytes / 2);
             assert!(db.verify().expect("verifies").damage.is_empty());
         }
+    }
+}
+
+// With a quiet key space beside it all writes are in one log, which its memtable needs.
+#[test]
+fn logs_keep_values_up_to_a_limit() {
+    for is_quiet in [false, true] {
+        let disk = Memory::new();
+        let kept = 256 << 10;
+        let db = open_with(&disk, options().kept_log_bytes(kept).value_file_bytes(32 << 10));
+        let quiet = db.keyspace("quiet", trommel::KeyspaceOptions::new()).expect("made");
+        if is_quiet {
+            quiet.put("a", "short").expect("puts");
+        }
+        let mut most = 0;
+        for number in 0..300 {
+            db.put([number as u8 % 4], value(number, 10_000)).expect("puts");
+            while db.step().expect("goes on") {}
+            let stats = db.stats().expect("open");
+            let bytes = stats.kept_log_bytes + stats.kept_value_bytes;
+            // Files that take new values do not count.
+            assert!(bytes <= kept + (64 << 10), "{number}: {bytes} bytes, {is_quiet}");
+            most = most.max(bytes);
+        }
+        assert!(most > kept / 2, "{most} bytes, {is_quiet}");
+        let there = bytes_of(&disk, ".value") as u64;
+        assert!(there < kept + (256 << 10), "{there} bytes, {is_quiet}");
+        let gone = values_since(&db, 0).map(|told| told.len());
+        assert!(matches!(gone, Err(Error::Gone { .. })), "{gone:?}");
+        let last = db.snapshot().sequence();
+        assert_eq!(values_since(&db, last - 3).expect("tells").len(), 3);
+        db.close().expect("closes");
     }
 }
 

@@ -15,6 +15,7 @@
 //! taken.
 #![cfg(shuttle)]
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -106,6 +107,14 @@ impl Stage {
         let disk = Memory::new();
         let db = open(&disk, options(guard));
         Arc::new(Stage { db, disk, done: Default::default(), value_bytes: 150 })
+    }
+
+    /// A store whose values each fill a file of their own. Merges into the last level move all.
+    fn of_values_apart(guard: GuardKind) -> Arc<Self> {
+        let disk = Memory::new();
+        let options = options(guard).value_threshold(256).value_file_bytes(4096);
+        let db = open(&disk, options.value_move_oldest(1.0).compression(false));
+        Arc::new(Stage { db, disk, done: Default::default(), value_bytes: 4200 })
     }
 
     /// A store that shares memory for writes, of which it needs much.
@@ -208,6 +217,7 @@ fn check_end(stage: Arc<Stage>, rounds: u32) {
     let names = disk.list(Path::new("db")).expect("lists");
     let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count() as u64;
     assert_eq!(count(".table"), tables, "tables that nobody needs: {names:?}");
+    assert_eq!(count(".value"), stats.value_files, "values that nobody needs: {names:?}");
     assert!(count(".wal") == 1 && count(".filter") <= 1, "files that nobody needs: {names:?}");
 }
 
@@ -339,6 +349,37 @@ fn stores_that_share(guard: GuardKind) {
     assert_eq!(resources.stats().write_memory_bytes, 0);
 }
 
+/// Reads a value piece by piece, while it may be replaced and moved.
+fn read_by_reader(stage: &Stage, turn: usize) {
+    let (writer, number) = (turn % WRITERS, turn % KEYS);
+    let least = stage.least(writer);
+    let mut round = 0;
+    if let Some(mut reader) = stage.db.get_reader(key(writer, number)).expect("reads") {
+        let mut value = Vec::new();
+        reader.read_to_end(&mut value).expect("its file stays");
+        assert_eq!(value.len(), stage.value_bytes);
+        round = round_of(&value);
+    }
+    assert!(round >= least, "a reader has missed round {least} of writer {writer}: {round}");
+}
+
+/// Files of values come and go with each write and merge: none goes before its value is published,
+/// or while somebody reads it.
+fn values_apart(guard: GuardKind) {
+    let stage = Stage::of_values_apart(guard);
+    let writer = |writer| {
+        spawn(&stage, move |stage| (1..=ROUNDS).for_each(|round| stage.write_round(writer, round)))
+    };
+    let mut threads: Vec<_> = (0..WRITERS).map(writer).collect();
+    threads.extend([
+        spawn(&stage, |stage| read_on(stage, 2)),
+        spawn(&stage, |stage| (0..6).for_each(|turn| read_by_reader(stage, turn))),
+        spawn(&stage, |stage| stage.db.compact().expect("merges")),
+    ]);
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    check_end(stage, ROUNDS);
+}
+
 /// A counter that is read for update, in both of two accounts that are locked against the order by
 /// one thread; and a writer that knows of no lock.
 fn locked_keys(guard: GuardKind) {
@@ -456,7 +497,7 @@ fn no_schedule_of_a_crash_and_a_checkpoint_is_wrong() {
 }
 
 /// Under one guard alone: what is looked at does not depend on it.
-fn explore_locks_and_conditions(scene: fn(GuardKind), seed: u64) {
+fn explore_under_one_guard(scene: fn(GuardKind), seed: u64) {
     let count = std::env::var("TROMMEL_SCHEDULES").ok().and_then(|count| count.parse().ok());
     let (count, guard) = (count.unwrap_or(300), GuardKind::Grf);
     run(RandomScheduler::new_from_seed(seed, count), scene, guard);
@@ -465,12 +506,17 @@ fn explore_locks_and_conditions(scene: fn(GuardKind), seed: u64) {
 
 #[test]
 fn no_schedule_of_locked_keys_is_wrong() {
-    explore_locks_and_conditions(locked_keys, 6);
+    explore_under_one_guard(locked_keys, 6);
 }
 
 #[test]
 fn no_schedule_of_absent_keys_is_wrong() {
-    explore_locks_and_conditions(absent_keys, 7);
+    explore_under_one_guard(absent_keys, 7);
+}
+
+#[test]
+fn no_schedule_of_values_apart_is_wrong() {
+    explore_under_one_guard(values_apart, 8);
 }
 
 #[test]

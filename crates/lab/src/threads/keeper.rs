@@ -4,15 +4,17 @@
 //! flush, compact, settle, sync, verify, tick, sleep
 //! checkpoint -> opened with other options -> each lane as after whole groups, during the call
 //! back up    -> verified, restored, opened: likewise; the next generation shares its objects
+//! ship       -> restored as of its last write, opened: likewise
 //! ```
 //! Invariant: everything that it asks for succeeds.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::Db;
-use trommel::backup::Backups;
+use trommel::backup::{Backups, FolderObjects, Until};
 use trommel::stats::Stats;
+use trommel::{Db, Environment, Error};
 
 use super::posts::{Doing, Post};
 use super::reader::number_in;
@@ -103,6 +105,11 @@ pub(super) fn keep(
                 back_up(db, shared, &backups, &mut rng)?;
                 Ok(())
             }
+            25 => {
+                does("ships, restores up to its end, opens it and compares");
+                ship(db, shared, &backups, &mut rng).map_err(|wrong| format!("ship: {wrong}"))?;
+                Ok(())
+            }
             _ => {
                 std::thread::sleep(Duration::from_micros(rng.below(20_000)));
                 Ok(())
@@ -184,8 +191,8 @@ fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked
 
 /// Makes a generation of backups, and checks it.
 fn back_up(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()> {
-    let failed = |error: trommel::Error| format!("back up: {error}");
-    let backups = Backups::in_folder(folder).map_err(failed)?;
+    let failed = |error: Error| format!("back up: {error}");
+    let backups = open(shared, folder).map_err(failed)?;
     let least = shared.ledger.done();
     let number = backups.back_up(db).map_err(failed)?.number;
     let most = shared.ledger.begun();
@@ -202,6 +209,48 @@ fn back_up(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()
     Ok(())
 }
 
+/// Ships changes, and checks the moment to which they lead. If they cannot follow what is backed
+/// up, begins a generation, and tries once more.
+fn ship(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()> {
+    let failed = |error: Error| error.to_string();
+    let backups = open(shared, folder).map_err(failed)?;
+    if backups.generations().map_err(failed)?.is_empty() {
+        backups.back_up(db).map_err(failed)?;
+    }
+    for _ in 0..2 {
+        let least = shared.ledger.done();
+        match backups.ship(db) {
+            Ok(shipped) => {
+                let most = shared.ledger.begun();
+                let restored = shared.plan.folder.join("restored");
+                let until = Until::Sequence(shipped.to);
+                backups.restore_until(until, &restored, options(rng)).map_err(failed)?;
+                compare_copy(shared, &restored, (&least, &most), rng)?;
+                shared.counts.shipments.add(1);
+                return Ok(());
+            }
+            // The logs were not kept, values are gone, or a bulk load came.
+            Err(Error::Gone { .. }) => {
+                backups.back_up(db).map_err(failed)?;
+                backups.prune(GENERATIONS).map_err(failed)?;
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Opens the backups. Stores that are restored have the clock of the history, so that the same
+/// values expire.
+fn open(shared: &Shared, folder: &Path) -> trommel::Result<Backups> {
+    let objects = FolderObjects::open(folder)?;
+    Ok(Backups::with(objects, environment_of_copies(shared)))
+}
+
+fn environment_of_copies(shared: &Shared) -> Environment {
+    shared.share(Environment::new().clock(Arc::clone(&shared.clock) as _))
+}
+
 /// Opens a copy of the store, compares it, and removes it. The copy was made when each lane had
 /// between `least` and `most` writes.
 fn compare_copy(
@@ -212,9 +261,7 @@ fn compare_copy(
 ) -> Checked<()> {
     let (_gate, tick) = shared.clock.hold();
     let options = options(rng).create_if_missing(false);
-    let environment = trommel::Environment::new().clock(std::sync::Arc::clone(&shared.clock) as _);
-    let environment = shared.share(environment);
-    let copy = Db::open_with(folder, options, environment)
+    let copy = Db::open_with(folder, options, environment_of_copies(shared))
         .map_err(|error| format!("it does not open: {error}"))?;
     for (lane, found) in contents(&copy, shared)?.iter().enumerate() {
         let mut followed = shared.ledger.follow(lane);

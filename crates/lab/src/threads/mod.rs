@@ -142,6 +142,7 @@ fn report(whole: &Whole, time: Duration) -> ThreadsReport {
         merges: counts.merges.get(),
         checkpoints: counts.checkpoints.get(),
         backups: counts.backups.get(),
+        shipments: counts.shipments.get(),
         verified: counts.verified.get(),
         rests: counts.rests.get(),
         step_cpu_ms_max: milliseconds(counts.step_cpu_us.get()),

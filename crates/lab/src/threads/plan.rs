@@ -62,6 +62,8 @@ pub struct ThreadsReport {
     pub checkpoints: u64,
     /// Backups that were made, verified, restored and compared.
     pub backups: u64,
+    /// Shipments of changes whose ends were restored and compared.
+    pub shipments: u64,
     /// Verifications of the store, most of them while others wrote.
     pub verified: u64,
     /// How often a store at rest had no superfluous files.

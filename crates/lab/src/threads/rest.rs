@@ -1,6 +1,6 @@
 //! The laws of a store at rest, and of a closed store.
 //! ```text
-//! settled, without reads     files: the tree's tables, one log, an image for each part;
+//! settled, without reads     files: the tree's tables, one log, kept ones, an image for each part;
 //!                            bytes: those of the tree's files
 //! closed, without holders    no file open, no thread
 //! ```
@@ -63,7 +63,7 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
     let right = count <= tables
         && bytes <= live
         && of(".value").0 <= stats.value_files
-        && of(".wal").0 <= 1 + stats.memtables
+        && of(".wal").0 <= 1 + stats.memtables + stats.kept_logs
         && of(".filter").0 <= stats.partitions.len() as u64
         && of(".new").0 == 0
         && stats.obsolete.tables == 0
@@ -71,10 +71,11 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
     match right {
         true => Ok(()),
         false => Err(format!(
-            "at rest {tables} tables have {live} bytes, and {count} files of tables {bytes}; {} value files, {} partitions, {} memtables, {:?}: {files:?}",
+            "at rest {tables} tables have {live} bytes, and {count} files of tables {bytes}; {} value files, {} partitions, {} memtables, {} kept logs, {:?}: {files:?}",
             stats.value_files,
             stats.partitions.len(),
             stats.memtables,
+            stats.kept_logs,
             stats.obsolete,
         )),
     }

@@ -56,6 +56,9 @@ const SLOW_BUFFER: usize = 32 << 10;
 /// An interval of syncing that is much shorter than that delay.
 const SLOW_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Kept logs, as a multiple of those of the simulation: what threads write between two shipments.
+const KEPT_LOGS: u64 = 64;
+
 impl Theme {
     pub(super) fn of(seed: u64) -> Self {
         match seed % 8 {
@@ -173,18 +176,20 @@ pub(super) fn options(rng: &mut Rng) -> Options {
     let interval = SyncPolicy::Interval(Duration::from_millis(5));
     let mut toss = |chance| rng.below(chance) == 0;
     let direct = DirectIo { reads: toss(2), flushes: toss(2), merges: toss(2) };
-    let drawn = setup::options(rng.next_u64());
+    let drawn = setup::of_tree(rng.next_u64());
     // With that many runs, there are more files than a process may open, unless buffers are larger.
     let grows =
         drawn.policy.last_runs > 64 || drawn.policy.inner_runs.iter().any(|&runs| runs > 64);
     let buffers = if grows { [1 << 16, 1 << 18, 1 << 20] } else { [1 << 13, 1 << 15, 1 << 18] };
     let (table_bytes, partition_bytes) = (drawn.table_bytes, drawn.partition_bytes);
     let piece_bytes = drawn.merge_piece_bytes;
+    let kept_log_bytes = drawn.kept_log_bytes * KEPT_LOGS;
     drawn
         .write_buffer_bytes(buffers[rng.place(3)])
         .table_bytes(table_bytes.max(1 << 14))
         .partition_bytes(partition_bytes.max(1 << 14))
         .merge_piece_bytes(piece_bytes.max(1 << 12))
+        .kept_log_bytes(kept_log_bytes)
         .background(Background::Threads(1 + rng.place(4)))
         .merges_at_once([None, None, Some(1), Some(2), Some(4)][rng.place(5)])
         .merge_bytes_per_second([None, None, None, Some(8 << 20)][rng.place(4)])

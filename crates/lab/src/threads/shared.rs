@@ -73,6 +73,7 @@ pub(super) struct Counts {
     pub(super) merges: Count,
     pub(super) checkpoints: Count,
     pub(super) backups: Count,
+    pub(super) shipments: Count,
     pub(super) verified: Count,
     pub(super) rests: Count,
     /// The longest times, in microseconds.

@@ -96,3 +96,49 @@ impl Snapshot {
         get::reader_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use crate::entries::value_ref::ValueRef;
+    use crate::plan::background::Background;
+    use crate::plan::options::Options;
+    use crate::shared::environment::Environment;
+    use crate::storage::memory::Memory;
+    use crate::sync::Arc;
+
+    #[test]
+    fn gets_and_scans_refuse_a_value_that_is_only_read_in_parts() {
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let options = Options::new().background(Background::Stepped);
+        let db = Db::open_with("db", options, environment).expect("opens");
+        db.put("a", "short").expect("puts");
+        db.put("c", "short").expect("puts");
+        // Its file has less: nothing tells before the value is read.
+        let (at, _held) = db.engine.table_files.values.put(&[7; 1000]).expect("puts");
+        let long = ValueRef { len: VALUE_BYTES_MAX as u64 + 1, ..at };
+        db.write_if(None, |batch| batch.put_apart(b"b", &long)).expect("writes");
+        let is_too_long = |error: &Error| {
+            matches!(error, Error::ValueTooLong { len, max: VALUE_BYTES_MAX }
+                if *len == VALUE_BYTES_MAX + 1)
+        };
+        for place in ["in memory", "in a table"] {
+            assert!(db.get("b").is_err_and(|it| is_too_long(&it)), "{place}");
+            let found = db.multi_get(&["a", "b", "c"]);
+            let which = found.iter().map(|it| it.as_ref().is_err_and(is_too_long));
+            assert_eq!(which.collect::<Vec<_>>(), [false, true, false], "{place}");
+            for (first, is_backward) in [("a", false), ("c", true)] {
+                let mut scan = db.iter();
+                let mut next = || if is_backward { scan.next_back() } else { scan.next() };
+                let (key, _) = next().expect("an entry").expect("reads");
+                assert_eq!(key, first.as_bytes(), "{place}");
+                assert!(next().expect("an entry").is_err_and(|it| is_too_long(&it)), "{place}");
+                assert!(next().is_none(), "{place}: the scan has ended");
+            }
+            let keys = db.iter().keys_only().filter(|entry| entry.is_ok());
+            assert_eq!(keys.count(), 3, "{place}");
+            db.flush().expect("flushes");
+        }
+    }
+}

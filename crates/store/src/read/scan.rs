@@ -25,7 +25,9 @@ pub type KeyValue = (Vec<u8>, Value);
 
 /// A scan over the entries of a range in key order. It sees the store as of the moment when it
 /// began, whatever is written meanwhile. `next` advances from the front, `next_back` (and `rev()`)
-/// from the back. The scan ends after an error.
+/// from the back. The scan ends after an error. A value of more than 1 GiB is one
+/// ([`ValueTooLong`](crate::Error::ValueTooLong)), unless the scan is of [keys
+/// only](Scan::keys_only): [`get_reader`](crate::Keyspace::get_reader) reads such a value.
 pub struct Scan {
     tree: Arc<OpenTree>,
     registered: Registered,

@@ -29,6 +29,7 @@ fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
         .block_bytes(256)
         .sync(SyncPolicy::Always)
         .background(Background::Stepped)
+        .value_threshold(256)
         .create_if_missing(false);
     let is_new = disk.list(Path::new(DIR)).is_err();
     let options = options.create_if_missing(is_new);
@@ -431,6 +432,24 @@ fn a_damaged_table_hides_nothing_that_a_merge_has_left_over() {
     }
 }
 
+/// A store with three values in two files: one file belongs to a table and the log, the other one
+/// to the log alone.
+fn store_of_values() -> (Memory, Contents) {
+    let disk = Memory::new();
+    let value = |name: &str| format!("{name} ").repeat(100);
+    let db = open(&disk, GuardKind::Grf).expect("opens");
+    db.put("key 01", "short").expect("puts");
+    db.put("value 1", value("flushed")).and_then(|()| db.flush()).expect("flushes");
+    db.put("value 2", value("in the log")).expect("puts");
+    drop(db);
+    let db = open(&disk, GuardKind::Grf).expect("opens");
+    db.put("value 3", value("in another file")).expect("puts");
+    let contents = contents(&db);
+    drop(db);
+    assert_eq!(files(&disk, ".value").len(), 2);
+    (disk, contents)
+}
+
 type Damage<'d> = (&'d str, &'d dyn Fn(&Memory));
 
 #[test]
@@ -445,29 +464,59 @@ fn a_repair_that_fails_or_is_cut_short_can_be_done_again() {
             disk.flip_bit(&table, end - 100, 0);
         }),
     ];
-    for (name, damage) in damages {
-        let whole = copy(&pristine);
-        damage(&whole);
-        let lost = repair(&whole).expect("repairs").lost;
-        let wanted = sound_contents(&whole, name);
-        assert!(!lost.is_empty() || wanted == expected, "{name}");
-        for n in 0.. {
-            let disk = copy(&pristine);
-            damage(&disk);
-            let before = copy(&disk);
-            let operations = disk.operations();
-            disk.fail_at(n, if n % 2 == 0 { Fault::Io } else { Fault::NoSpace });
-            let result = repair(&disk);
-            if disk.operations() - operations <= n {
-                result.expect("nothing has failed");
-                break;
-            }
-            for (place, after) in [disk.crash_hard(), disk.crash(n), disk].iter().enumerate() {
-                let case = format!("{name}, operation {n}, crash {place}");
-                repair(after).unwrap_or_else(|error| panic!("{case}: {error}"));
-                nothing_was_deleted(&before, after, &case);
-                assert_eq!(sound_contents(after, &case), wanted, "{case}");
-            }
+    damages.iter().for_each(|damage| can_be_repaired_again((&pristine, &expected), damage));
+}
+
+#[test]
+fn a_repair_of_lost_values_that_fails_or_is_cut_short_can_be_done_again() {
+    let (pristine, expected) = store_of_values();
+    let values = files(&pristine, ".value");
+    let damages: [Damage<'_>; 4] = [
+        ("a value of a table is damaged", &|disk| disk.flip_bit(&values[0], 50, 0)),
+        ("a value of the log is damaged", &|disk| disk.flip_bit(&values[1], 50, 0)),
+        ("values of a table and the log are missing", &|disk| {
+            disk.remove(&values[0]).expect("removes");
+        }),
+        ("the manifest and a value are missing", &|disk| {
+            [&manifest(), &values[1]].into_iter().for_each(|it| disk.remove(it).expect("removes"));
+        }),
+    ];
+    for damage in &damages {
+        let disk = copy(&pristine);
+        damage.1(&disk);
+        let report = repair(&disk).expect("repairs");
+        let found = sound_contents(&disk, damage.0);
+        let lost: Vec<_> = expected.keys().filter(|key| !found.contains_key(*key)).collect();
+        assert!(!lost.is_empty() && lost.len() == report.lost.len(), "{}: {report:?}", damage.0);
+        assert!(found.iter().all(|(key, value)| expected.get(key) == Some(value)), "{}", damage.0);
+        can_be_repaired_again((&pristine, &expected), damage);
+    }
+}
+
+/// Each operation of a repair fails once, and then the power goes: the next repair does the same as
+/// one of which nothing fails.
+fn can_be_repaired_again((pristine, expected): (&Memory, &Contents), (name, damage): &Damage<'_>) {
+    let whole = copy(pristine);
+    damage(&whole);
+    let lost = repair(&whole).expect("repairs").lost;
+    let wanted = sound_contents(&whole, name);
+    assert!(!lost.is_empty() || wanted == *expected, "{name}");
+    for n in 0.. {
+        let disk = copy(pristine);
+        damage(&disk);
+        let before = copy(&disk);
+        let operations = disk.operations();
+        disk.fail_at(n, if n % 2 == 0 { Fault::Io } else { Fault::NoSpace });
+        let result = repair(&disk);
+        if disk.operations() - operations <= n {
+            result.expect("nothing has failed");
+            break;
+        }
+        for (place, after) in [disk.crash_hard(), disk.crash(n), disk].iter().enumerate() {
+            let case = format!("{name}, operation {n}, crash {place}");
+            repair(after).unwrap_or_else(|error| panic!("{case}: {error}"));
+            nothing_was_deleted(&before, after, &case);
+            assert_eq!(sound_contents(after, &case), wanted, "{case}");
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use trommel::Environment;
 use trommel::stats::Stats;
-use trommel::storage::Memory;
+use trommel::storage::{Clock as _, Memory};
 use trommel::testing::{ManualClock, PausePoint, Pauses};
 use trommel::{Background, Db, Error, Options, SyncPolicy};
 
@@ -203,4 +203,40 @@ fn merges_of_threads_keep_to_their_rate(threads: usize) {
     });
     let runs: usize = db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
     assert_eq!(runs, 1);
+}
+
+#[test]
+fn values_that_merges_move_count_towards_their_rate() {
+    const RATE: u64 = 1 << 20;
+    const VALUE_BYTES: usize = 64 << 10;
+    let (disk, clock) = (Memory::new(), Arc::new(ManualClock::default()));
+    let environment = Environment::new().storage(Arc::new(disk.clone())).clock(clock.clone());
+    let options = options(Background::Threads(1))
+        .merge_bytes_per_second(Some(RATE))
+        .write_buffer_bytes(1 << 20)
+        .compression(false)
+        .value_move_oldest(1.0);
+    let db = Db::open_with("db", options, environment).expect("opens");
+    for number in 0..300u32 {
+        db.put(number.to_be_bytes(), vec![number as u8; VALUE_BYTES]).expect("puts");
+    }
+    db.flush().expect("flushes");
+    let value_files = || {
+        let names = trommel::storage::Storage::list(&disk, Path::new("db")).expect("lists");
+        names.into_iter().filter(|name| name.ends_with(".value")).collect::<Vec<_>>()
+    };
+    let before = value_files();
+    let begun = clock.now();
+    std::thread::scope(|scope| {
+        let merging = scope.spawn(|| db.compact().expect("merges"));
+        while !merging.is_finished() {
+            clock.advance(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    until(|| before.iter().all(|name| !value_files().contains(name)));
+    // Nobody waits for what the last step has moved.
+    let paid_bytes = 300 * VALUE_BYTES as u64 - (5 << 20);
+    let time = clock.now() - begun;
+    assert!(time >= Duration::from_secs(paid_bytes / RATE), "all was moved within {time:?}");
 }

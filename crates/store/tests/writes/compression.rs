@@ -155,16 +155,6 @@ fn nonsense_is_refused_by_name() {
     }
 }
 
-#[cfg(not(feature = "zstd"))]
-#[test]
-fn an_option_that_needs_the_feature_is_refused_when_the_store_is_opened() {
-    let zstd = Compression::Zstd { level: 3 };
-    for options in [options().compression(zstd), options().last_level_compression(zstd)] {
-        let error = open(&Memory::new(), options).expect_err("it needs the feature");
-        assert!(error.to_string().contains("feature `zstd`"), "{error}");
-    }
-}
-
 #[cfg(feature = "zstd")]
 mod with_zstd {
     use std::path::Path;

@@ -155,6 +155,70 @@ fn files_of_any_length_and_name_are_told() {
     assert!(matches!(dumped(&disk, Path::new("missing")).err(), Some(Error::Io { .. })));
 }
 
+/// The lines of a value file's dump: offset, and what is there or is wrong there.
+fn value_lines(disk: &Memory) -> Vec<(u64, Result<String, String>)> {
+    let is_value = |path: &PathBuf| path.to_string_lossy().ends_with(".value");
+    let path = files(disk).into_iter().find(is_value).expect("there is one");
+    let mut lines = Vec::new();
+    dump(disk, &path, &mut |item| {
+        match item {
+            DumpItem::File { kind, .. } => assert_eq!(kind, FileKind::Value),
+            DumpItem::Note { offset, text } => lines.push((offset, Ok(text))),
+            DumpItem::Damage { offset, what } => lines.push((offset, Err(what))),
+            other => panic!("{other:?}"),
+        }
+        ControlFlow::Continue(())
+    })
+    .expect("dumps");
+    lines
+}
+
+#[test]
+fn a_value_file_is_told_record_by_record_and_a_damaged_one_hides_no_other() {
+    let disk = Memory::new();
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let options = Options::new().value_threshold(256).background(Background::Stepped);
+    let db = Db::open_with(DIR, options.compression(true), environment).expect("opens");
+    // Cubes have no pattern.
+    let noise = |at: u64| ((at * at * at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
+    // Noise stays as it is; the other value is packed, chunk by chunk.
+    db.put("plain", (0..1000).map(noise).collect::<Vec<_>>()).expect("puts");
+    db.put("packed", vec![7; 100_000]).expect("puts");
+    db.put("plain too", (9..300).map(noise).collect::<Vec<_>>()).expect("puts");
+    drop(db);
+    let lines = value_lines(&disk);
+    let [(0, Ok(header)), (28, Ok(plain)), (packed_at, Ok(packed)), (last_at, Ok(last))] =
+        &lines[..]
+    else {
+        panic!("{lines:?}")
+    };
+    assert_eq!(header, "values of key space 0, format version 1");
+    assert_eq!(plain, "a value of 1000 bytes in 1 chunks");
+    let packed_bytes = last_at - packed_at;
+    let expected = format!("a value of 100000 bytes in 2 chunks, packed into {packed_bytes} bytes");
+    assert_eq!((*packed_at, packed), (28 + 16 + 1000 + 4, &expected));
+    assert_eq!(last, "a value of 291 bytes in 1 chunks");
+    let path = files(&disk).into_iter().find(|it| it.to_string_lossy().ends_with(".value"));
+    let path = path.expect("it was found above");
+    // A damaged plain value costs its own line; behind a packed one nothing can be told.
+    for (at, damaged_at, left) in [(500, 28, 4), (packed_at + 60, *packed_at, 3), (9, 0, 1)] {
+        disk.flip_bit(&path, at, 2);
+        let damaged = value_lines(&disk);
+        disk.flip_bit(&path, at, 2);
+        assert_eq!(damaged.len(), left, "{damaged:?}");
+        for (damaged, sound) in damaged.iter().zip(&lines) {
+            match damaged {
+                (_, Ok(_)) => assert_eq!(damaged, sound),
+                (offset, Err(what)) => {
+                    assert!(*offset >= damaged_at && *offset <= at && !what.is_empty(), "{what}");
+                    assert_eq!(sound.0, damaged_at, "{what}");
+                }
+            }
+        }
+        assert_eq!(damaged.iter().filter(|(_, line)| line.is_err()).count(), 1, "{damaged:?}");
+    }
+}
+
 #[test]
 fn who_has_seen_enough_is_told_no_more() {
     let disk = small_store();

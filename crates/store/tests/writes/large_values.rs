@@ -6,6 +6,7 @@
 //! ```
 
 mod crashes;
+mod held;
 mod in_doubt;
 mod reads;
 mod space;

@@ -40,7 +40,7 @@ pub(super) fn time(arguments: &StressArgs) -> Duration {
 fn text(report: &ThreadsReport) -> String {
     let counted = format!(
         "{} writing {}, half as many readers and a keeper, for {:.1} s: {} {}, seeds from {} on, {} openings.\n\
-         {} operations, {} writes, {} answers compared; {} flushes, {} merges; {} checkpoints and {} backups opened and compared,\n\
+         {} operations, {} writes, {} answers compared; {} flushes, {} merges; {} checkpoints, {} backups and {} shipments opened and compared,\n\
          {} stores verified, {} at rest without a file too many ({:.0} ms at most until then); tables took {:.0} MiB at most.\n\
          The first steps of a scan took {:.1} ms of a processor at most; a log under an interval waited {:.0} ms at most for a sync.\n",
         report.threads,
@@ -57,6 +57,7 @@ fn text(report: &ThreadsReport) -> String {
         whole(report.merges),
         whole(report.checkpoints),
         whole(report.backups),
+        whole(report.shipments),
         whole(report.verified),
         whole(report.rests),
         report.rest_ms_max,

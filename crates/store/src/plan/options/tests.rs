@@ -111,3 +111,21 @@ fn texts_are_read_as_they_are_meant() {
         assert_eq!(options, before, "{name} = {text}");
     }
 }
+
+// Here, since `.ci/run` compiles only these tests without the feature.
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn an_option_that_needs_the_feature_is_refused_when_the_store_is_opened() {
+    use crate::db::Db;
+    use crate::shared::environment::Environment;
+    use crate::storage::memory::Memory;
+    use crate::sync::Arc;
+    let zstd = Compression::Zstd { level: 3 };
+    let options = || Options::new().background(Background::Stepped);
+    for options in [options().compression(zstd), options().last_level_compression(zstd)] {
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let error = Db::open_with("db", options, environment).expect_err("it needs the feature");
+        assert!(matches!(error, Error::Option { .. }), "{error:?}");
+        assert!(error.to_string().contains("feature `zstd`"), "{error}");
+    }
+}

@@ -3,9 +3,9 @@
 //! rows of a range --> batches of two binary columns --> __arrow_c_stream__
 //! __arrow_c_stream__, __arrow_c_array__ --> two columns --> a bulk load
 //! ```
-//! Invariant: whoever reads a stream has rows of one moment, each once.
+//! Invariants: whoever reads a stream has rows of one moment, each once. No batch is read with the
+//! interpreter's lock, which a reader may have.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::builder::BinaryBuilder;
@@ -18,8 +18,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use trommel::{KeyBounds, Scan};
 
-use crate::calls;
-use crate::errors::{self, wrong_type, wrong_value};
+use crate::calls::{self, LOOK_ROWS};
+use crate::errors::{wrong_type, wrong_value};
 use crate::reader::Reader;
 use crate::shared::Keeper;
 
@@ -117,9 +117,8 @@ impl Iterator for Batches {
         if self.is_done {
             return None;
         }
-        // Whoever asks speaks C: a panic would end the process.
-        let batch = catch_unwind(AssertUnwindSafe(|| self.batch()))
-            .unwrap_or_else(|_| Err(external(errors::PANICKED_TEXT)));
+        let batch = calls::from_anywhere(|| self.batch());
+        let batch = batch.unwrap_or_else(|why| Err(external(why)));
         self.is_done |= batch.is_err();
         batch.transpose()
     }
@@ -238,6 +237,9 @@ impl TableRows {
             if let Some((keys, values, rows, at)) = &mut self.current
                 && *at < *rows
             {
+                if *at > 0 && at.is_multiple_of(LOOK_ROWS) {
+                    Python::attach(calls::check_signals)?;
+                }
                 let row = (keys.get(*at).to_vec(), values.get(*at).to_vec());
                 *at += 1;
                 return Ok(Some(row));

@@ -61,7 +61,7 @@ impl Generation {
 #[pyfunction]
 pub(crate) fn generations(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Generation>> {
     check_place(&path)?;
-    let all = calls::store(py, || Backups::in_folder(path)?.generations())?;
+    let all = calls::interruptible(py, move |_| Backups::in_folder(path)?.generations())?;
     Ok(all.iter().map(Generation::of).collect())
 }
 
@@ -155,10 +155,12 @@ pub(crate) fn restore(
     })
 }
 
-/// Removes all generations but the newest ones: the numbers of those that went.
+/// Removes all generations but the newest ones: the numbers of those that went. After an interrupt
+/// they go all the same, and the folder stays locked so long.
 #[pyfunction]
 #[pyo3(signature = (path, /, *, keep))]
 pub(crate) fn prune(py: Python<'_>, path: PathBuf, keep: usize) -> PyResult<Vec<u64>> {
     check_place(&path)?;
-    calls::store(py, || Backups::in_folder(path)?.prune(keep)).map(|pruned| pruned.generations)
+    let pruned = calls::interruptible(py, move |_| Backups::in_folder(path)?.prune(keep))?;
+    Ok(pruned.generations)
 }

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::ops::Bound as End;
 use std::time::Duration;
 
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
@@ -41,8 +42,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Buffer<'a> {
         if let Ok(bytes) = <&'a [u8]>::extract(object) {
             return Ok(Buffer(Cow::Borrowed(bytes)));
         }
-        let copy = bytes_of(&object)?;
-        Ok(Buffer(Cow::Owned(copy.as_bytes().to_vec())))
+        let copy = copy_of(&object, bytes_of)?;
+        Ok(Buffer(Cow::Owned(copy)))
     }
 }
 
@@ -70,9 +71,22 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Key<'a> {
         if let Ok(bytes) = <&'a [u8]>::extract(object) {
             return Ok(Key(Buffer(Cow::Borrowed(bytes))));
         }
-        let copy = key_of(&object)?;
-        Ok(Key(Buffer(Cow::Owned(copy.as_bytes().to_vec()))))
+        let copy = copy_of(&object, key_of)?;
+        Ok(Key(Buffer(Cow::Owned(copy))))
     }
+}
+
+/// A copy of what is not `bytes`. It is copied twice only where `bytes_of` has to look closely.
+fn copy_of<'py>(
+    object: &Bound<'py, PyAny>,
+    bytes_of: fn(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>>,
+) -> PyResult<Vec<u8>> {
+    if !object.is_instance_of::<PyString>()
+        && let Ok(plain) = PyBuffer::<u8>::get(object)
+    {
+        return plain.to_vec(object.py());
+    }
+    Ok(bytes_of(object)?.as_bytes().to_vec())
 }
 
 /// The bytes of a value, which are its own if it is `bytes`.
@@ -103,12 +117,20 @@ pub(crate) fn key_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyB
 fn copied<'py>(view: &Bound<'py, PyMemoryView>) -> PyResult<Bound<'py, PyBytes>> {
     let format: String = view.getattr("format")?.extract()?;
     // Between colons are the names of fields.
-    if format.split(':').step_by(2).any(|types| types.contains(['O', 'P', '&'])) {
+    if format.split(':').step_by(2).any(has_addresses) {
         return Err(wrong_type(format!(
             "keys and values are bytes, not addresses of objects: the format is {format:?}"
         )));
     }
     Ok(view.call_method0("tobytes")?.cast_into::<PyBytes>()?)
+}
+
+/// Whether one of the types of a format is an object or a pointer. A `Z` before the letter of a
+/// real number makes it complex; alone it is a text somewhere else, as `z` is.
+fn has_addresses(types: &str) -> bool {
+    let complex = ["Zf", "Zd", "Zg"];
+    let others = complex.iter().fold(types.to_owned(), |types, it| types.replace(it, ""));
+    others.contains(['O', 'P', '&', 'X', 'z', 'Z'])
 }
 
 fn view_of<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyMemoryView>> {

@@ -3,8 +3,9 @@
 //! attached       the call: it waits for nothing
 //! detached       lock of the interpreter given away -> the call -> taken back
 //! computing      as detached, but for the exit: it waits for nobody
-//! write          as detached; signals are looked for each 20 ms while it waits for a lock, or
-//!                for flushes and merges
+//! write          as detached; signals are looked for each 20 ms while it waits for a lock, for
+//!                flushes and merges, or behind other writes
+//! scan           as detached; signals are looked for while it passes over what was deleted
 //! interruptible  the call, on a thread of its own    this thread: signals, each 20 ms
 //! at exit        ending = true -> stores closed -> no thread is in a call any more -> exit;
 //!                other threads than the one that exits get an error
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use trommel::Error;
 use trommel::tools::Progress;
 
 use crate::errors;
@@ -44,6 +46,8 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a call that was interrupted is waited for.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// Rows that a bulk load takes between two looks.
+pub(crate) const LOOK_ROWS: usize = 512;
 /// How long the exit waits for threads that are in calls.
 const EXIT_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -100,6 +104,20 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send)
     try_detached(py, call).unwrap_or_else(|_| Err(errors::exiting(py)))
 }
 
+/// Makes a call for somebody who may have the interpreter's lock, or not, as callers from C. It is
+/// given away if so. An error says why the call was not made, or not to its end.
+pub(crate) fn from_anywhere<T: Send>(call: impl FnOnce() -> T + Send) -> Result<T, &'static str> {
+    // Counted before the lock is waited for, so that the exit lets this thread have it.
+    let _away = Away::go();
+    if is_refused() {
+        return Err(errors::EXITING_TEXT);
+    }
+    // It asks nobody, whatever call of this thread is around it: nobody would take what they say.
+    let call = || trommel::giving_up(|| false, call);
+    let done = Python::try_attach(|py| py.detach(|| catch_unwind(AssertUnwindSafe(call))));
+    done.ok_or(errors::EXITING_TEXT)?.map_err(|_| errors::PANICKED_TEXT)
+}
+
 /// Makes a call that takes a while, but waits for nobody, without the interpreter's lock. At the
 /// exit it keeps the lock.
 pub(crate) fn computing<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
@@ -131,12 +149,23 @@ pub(crate) fn store<T: Send>(
 thread_local! {
     /// What a signal became while a write of this thread waited.
     static INTERRUPT: Cell<Option<PyErr>> = const { Cell::new(None) };
+    /// When this thread last looked for signals amid a call.
+    static LOOKED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// Whether this thread should look for signals. Scans ask far more often than it is worth while.
+fn is_time_to_look() -> bool {
+    let is_time = LOOKED.get().is_none_or(|looked| looked.elapsed() >= LOOK / 2);
+    if is_time {
+        LOOKED.set(Some(Instant::now()));
+    }
+    is_time
 }
 
 /// Looks for signals, from a call that has given the interpreter's lock away. At the exit the store
 /// is closed, and the wait ends thereby.
 fn is_interrupted() -> bool {
-    if is_exiting() {
+    if is_exiting() || !is_time_to_look() {
         return false;
     }
     Python::attach(|py| match py.check_signals() {
@@ -148,19 +177,42 @@ fn is_interrupted() -> bool {
     })
 }
 
-/// As `store`, of a write, or of a read that locks. A signal of which Python makes an exception
-/// ends it while it waits for a lock, or for flushes and merges; then nothing was written.
+/// As `store`, of a write, or of a read that locks or counts. A signal of which Python makes an
+/// exception ends it while it waits; then nothing was written.
 pub(crate) fn write<T: Send>(
     py: Python<'_>,
     call: impl FnOnce() -> trommel::Result<T> + Send,
 ) -> PyResult<T> {
-    let done = detached(py, || trommel::giving_up(is_interrupted, call))?;
-    done.map_err(|error| match error {
-        // Writes nest in handlers of signals and in `update`. Each of them ends before the one
-        // around it is given up, and so takes its own.
-        trommel::Error::Cancelled => INTERRUPT.take().unwrap_or_else(|| errors::of(py, &error)),
-        _ => errors::of(py, &error),
-    })
+    let done = detached(py, || trommel::giving_up(is_interrupted, call));
+    // Writes nest in handlers of signals and in `update`. Each of them ends before the one around
+    // it is given up, and so takes its own.
+    match INTERRUPT.take() {
+        Some(interrupt) => Err(interrupt),
+        None => done?.map_err(|error| errors::of(py, &error)),
+    }
+}
+
+/// As `detached`, of a part of a scan. It ends with `Cancelled` if it passes over what was deleted
+/// and signals should be looked for, which is left to the caller: handlers may use the scan.
+pub(crate) fn part_of_scan<T: Send>(
+    py: Python<'_>,
+    part: impl FnOnce() -> trommel::Result<T> + Send,
+) -> PyResult<trommel::Result<T>> {
+    detached(py, || trommel::giving_up(is_time_to_look, part))
+}
+
+/// As `store`, of a scan that no handler of a signal can use. After a look for signals, `go_on` is
+/// called again.
+pub(crate) fn scan<T: Send>(
+    py: Python<'_>,
+    mut go_on: impl FnMut() -> trommel::Result<T> + Send,
+) -> PyResult<T> {
+    loop {
+        match part_of_scan(py, &mut go_on)? {
+            Err(Error::Cancelled) => py.check_signals()?,
+            done => return done.map_err(|error| errors::of(py, &error)),
+        }
+    }
 }
 
 /// Tells a call that its caller was interrupted.
@@ -205,7 +257,10 @@ pub(crate) fn interruptible<T: Send + 'static>(
         }
         if let Err(interrupt) = py.check_signals() {
             cancel.0.store(true, Ordering::Relaxed);
-            let _ = wait(PATIENCE);
+            let late = wait(PATIENCE).ok();
+            // It may be an open store, which takes a while to be closed.
+            let named = std::thread::Builder::new().name("trommel-late".into());
+            let _ = named.spawn(move || drop((late, result)));
             return Err(interrupt);
         }
     }

@@ -17,6 +17,7 @@ const FORKED: u16 = 10;
 const OPTION: u16 = 16;
 const PANICKED: u16 = 18;
 
+pub(crate) const EXITING_TEXT: &str = "the interpreter exits, and its stores were closed";
 pub(crate) const PANICKED_TEXT: &str = "the call has panicked: no acknowledged write is lost";
 
 static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
@@ -57,7 +58,7 @@ pub(crate) fn closed(py: Python<'_>, what: &str) -> PyErr {
 
 /// The interpreter is about to exit.
 pub(crate) fn exiting(py: Python<'_>) -> PyErr {
-    with_code(py, CLOSED, "the interpreter exits, and its stores were closed")
+    with_code(py, CLOSED, EXITING_TEXT)
 }
 
 /// The process is a child of the one that made the handle.

@@ -56,7 +56,7 @@ pub(crate) fn follow<'py>(
     let options = FollowOptions::new()
         .options(options::of_store(options)?)
         .interval(interval.map(|Lifetime(time)| time));
-    let follower = calls::store(py, || Db::follow(path, options))?;
+    let follower = calls::interruptible(py, move |_| Db::follow(path, options))?;
     let keeper = Keeper::Follower(follower.clone(), Process::current());
     let base = FollowedKeyspace::make(&keeper, trommel::FollowedKeyspace::clone(&follower));
     Bound::new(py, base.add_subclass(Follower { follower, keeper }))
@@ -98,7 +98,8 @@ impl Follower {
 
     /// Moves on to what the writer has shown since. False: nothing is new.
     fn catch_up(&self, py: Python<'_>) -> PyResult<bool> {
-        calls::store(py, || self.follower.catch_up())
+        let follower = self.follower.clone();
+        calls::interruptible(py, move |_| follower.catch_up())
     }
 
     /// The number of the newest write that reads see.

@@ -16,15 +16,13 @@ use trommel::{Batch, Error, Swap, Update};
 use crate::arrow::TableRows;
 use crate::batch::WriteBatch;
 use crate::buffers::{Buffer, Key, Lifetime, Many, Numbers, bytes_of, key_of};
-use crate::calls::{self, lock};
+use crate::calls::{self, LOOK_ROWS, lock};
 use crate::errors::{self, wrong_type, wrong_value};
 use crate::reader::{Reader, Source, check_pairs, to_bytes};
 use crate::shared::{Keeper, Shared};
 
 /// Bytes that `put_many` writes at once: so long a signal waits.
 const PIECE_BYTES: usize = 256 << 10;
-/// Rows that a bulk load takes from its iterator at once.
-const PIECE_ROWS: usize = 512;
 
 /// A key space: keys, guard and options of its own in a store. `Store.keyspace` makes it.
 #[pyclass(frozen, extends = Reader, subclass, module = "trommel")]
@@ -405,9 +403,9 @@ impl Pulled {
     fn pull(&mut self) -> PyResult<()> {
         Python::attach(|py| {
             calls::check_signals(py)?;
-            let mut piece = Vec::with_capacity(PIECE_ROWS);
+            let mut piece = Vec::with_capacity(LOOK_ROWS);
             let mut rows = self.iterator.bind(py).clone();
-            while piece.len() < PIECE_ROWS {
+            while piece.len() < LOOK_ROWS {
                 let Some(pair) = rows.next() else {
                     self.is_done = true;
                     break;

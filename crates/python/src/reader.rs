@@ -418,23 +418,19 @@ impl Reader {
         prefix: Option<Key<'_>>,
     ) -> PyResult<u64> {
         let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
-        let mut scan = calls::store(py, || self.source.scan(bounds))?.keys_only();
-        let mut all = 0;
-        loop {
-            let counted = calls::store(py, || {
-                let mut counted = 0;
-                while counted < COUNTED {
-                    let Some(row) = scan.next_lent() else { break };
-                    row.map(|_| counted += 1)?;
-                }
-                Ok(counted)
-            })?;
-            all += counted as u64;
-            if counted < COUNTED {
-                return Ok(all);
+        let mut scan = self.begin_scan(py, bounds)?.keys_only();
+        let mut all = 0u64;
+        let mut count_on = || {
+            for _ in 0..COUNTED {
+                let Some(row) = scan.next_lent() else { return Ok(true) };
+                row.map(|_| all += 1)?;
             }
+            Ok(false)
+        };
+        while !calls::scan(py, &mut count_on)? {
             py.check_signals()?;
         }
+        Ok(all)
     }
 
     /// About how many keys a range has, at once: a lower bound, an estimate, an upper bound. What
@@ -448,7 +444,7 @@ impl Reader {
         prefix: Option<Key<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
-        let count = calls::store(py, || self.source.count(bounds))?;
+        let count = calls::write(py, || self.source.count(bounds))?;
         let parts = (count.least, count.estimate, count.most);
         py.import("trommel._types")?.getattr("Count")?.call1(parts)
     }
@@ -501,13 +497,15 @@ impl Reader {
 
     /// The least key and its value; None if there is no key.
     fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let row = calls::store(py, || self.source.scan(KeyBounds::all())?.next().transpose())?;
+        let mut scan = self.begin_scan(py, KeyBounds::all())?;
+        let row = calls::scan(py, || scan.next().transpose())?;
         pair(py, row)
     }
 
     /// The greatest key and its value; None if there is no key.
     fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let row = calls::store(py, || self.source.scan(KeyBounds::all())?.next_back().transpose())?;
+        let mut scan = self.begin_scan(py, KeyBounds::all())?;
+        let row = calls::scan(py, || scan.next_back().transpose())?;
         pair(py, row)
     }
 }

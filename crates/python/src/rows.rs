@@ -94,7 +94,7 @@ impl Rows {
         let Some(keeper) = &self.keeper else { return Ok(None) };
         keeper.check_process(py)?;
         let mut state = lock_attached(py, &self.state);
-        if !state.has_row() {
+        while !state.has_row() && state.goes_on() {
             drop(state);
             // Whoever asks in a loop of C, as `list` does, looks for no signals itself.
             py.check_signals()?;
@@ -136,8 +136,13 @@ impl State {
         self.at < self.piece.len()
     }
 
+    /// Whether there may be another piece.
+    fn goes_on(&self) -> bool {
+        self.scan.is_some() && self.error.is_none()
+    }
+
     /// Reads the next piece, if all rows of this one were given. If it has none either, the scan
-    /// has ended, or there is an error.
+    /// has ended, there is an error, or signals should be looked for.
     fn fill(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.has_row() || self.error.is_some() {
             return Ok(());
@@ -145,7 +150,7 @@ impl State {
         let Some(scan) = &mut self.scan else { return Ok(()) };
         let (piece, bytes, is_reverse) = (&mut self.piece, self.piece_bytes, self.is_reverse);
         piece.clear();
-        let filled = calls::detached(py, || match is_reverse {
+        let filled = calls::part_of_scan(py, || match is_reverse {
             true => scan.next_back_packed(piece, bytes),
             false => scan.next_packed(piece, bytes),
         });
@@ -154,7 +159,7 @@ impl State {
         match filled {
             // A piece that is not full is the last one.
             Ok(Ok(_)) if self.piece.len() < bytes => self.scan = None,
-            Ok(Ok(_)) => {}
+            Ok(Ok(_) | Err(trommel::Error::Cancelled)) => {}
             Ok(Err(error)) => (self.scan, self.error) = (None, Some(error)),
             Err(error) => {
                 // After a panic what is in the piece need not be whole.

@@ -35,7 +35,7 @@ pub(crate) struct Store {
     shared: Arc<Shared>,
 }
 
-/// Opens a store.
+/// Opens a store. After an interrupt it is closed again, as soon as it is open.
 #[pyfunction]
 #[pyo3(signature = (path, /, *, events=None, **options))]
 pub(crate) fn open<'py>(
@@ -46,7 +46,7 @@ pub(crate) fn open<'py>(
 ) -> PyResult<Bound<'py, Store>> {
     let options = options::of_store(options)?;
     let environment = events.map_or_else(Default::default, |queue| queue.get().environment());
-    let db = calls::store(py, || Db::open_with(path, options, environment))?;
+    let db = calls::interruptible(py, move |_| Db::open_with(path, options, environment))?;
     let keyspace = trommel::Keyspace::clone(&db);
     let shared = Shared::new(db);
     let base = Keyspace::make(Arc::clone(&shared), keyspace);
@@ -203,11 +203,12 @@ impl Store {
         calls::store(py, || self.db().keyspaces())
     }
 
-    /// Drops a key space with all that is in it.
+    /// Drops a key space with all that is in it; after an interrupt, perhaps a while later.
     ///
     /// Raises `NoKeyspaceError` if there is none of that name.
     fn drop_keyspace(&self, py: Python<'_>, name: String) -> PyResult<()> {
-        calls::store(py, || self.db().drop_keyspace(name))
+        let db = self.db().clone();
+        calls::interruptible(py, move |_| db.drop_keyspace(name))
     }
 
     /// Gives a key space another name. Its handles stay good.

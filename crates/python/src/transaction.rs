@@ -107,6 +107,18 @@ thread_local! {
 }
 
 impl TransactionIn {
+    fn address(&self) -> usize {
+        Arc::as_ptr(&self.open).addr()
+    }
+
+    /// An error if this thread is in a call of the transaction.
+    fn check_calls(&self) -> PyResult<()> {
+        match IN_CALLS.with_borrow(|calls| calls.contains(&self.address())) {
+            true => Err(wrong_value("this thread is in a call of the transaction, which waits")),
+            false => Ok(()),
+        }
+    }
+
     /// Calls it, without the interpreter's lock. A signal handler that is run while the call waits
     /// must not make another one: it would wait for the first.
     fn call<T: Send>(
@@ -115,11 +127,8 @@ impl TransactionIn {
         call: impl FnOnce(StoreTransactionIn<'_>) -> trommel::Result<T> + Send,
     ) -> PyResult<T> {
         let transaction = self.open.use_it(py)?;
-        let own = Arc::as_ptr(&self.open).addr();
-        if IN_CALLS.with_borrow(|calls| calls.contains(&own)) {
-            return Err(wrong_value("this thread is in a call of the transaction, which waits"));
-        }
-        IN_CALLS.with_borrow_mut(|calls| calls.push(own));
+        self.check_calls()?;
+        IN_CALLS.with_borrow_mut(|calls| calls.push(self.address()));
         // It goes before the interpreter's lock is back: the next call may end the transaction.
         let done = calls::write(py, move || {
             let done = call(transaction.of(&self.keyspace));
@@ -322,6 +331,10 @@ impl TransactionRows {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let inside = self.inside.get();
         inside.open.check_process(py)?;
+        if self.state.try_lock().is_err() {
+            // Perhaps by this thread, which was interrupted while it read.
+            inside.check_calls()?;
+        }
         let mut state = lock_attached(py, &self.state);
         if state.ahead.len() == 0 {
             drop(state);

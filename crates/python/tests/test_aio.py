@@ -18,6 +18,9 @@ def test_calls_of_coroutines(tmp_path: Path) -> None:
     async def main() -> None:
         async with await trommel.AsyncStore.open(tmp_path / "store", sync="never") as db:
             assert await db.put_many((b"%04d" % at, b"v") for at in range(1000)) == 1000
+            assert await db.put_many({b"a dict": b"1", b"a second": b"2"}) == 2
+            assert await db.get_many([b"a dict", b"a second"]) == [b"1", b"2"]
+            await db.delete_range(b"a", b"b")
             await db.put(b"x", b"1", ttl=100)
             assert await db.get(b"x") == b"1"
             assert await db.get_many([b"0001", b"y"]) == [b"v", None]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trommel
@@ -124,6 +126,43 @@ def test_tables_that_cannot_be_loaded(store: trommel.Store) -> None:
     refused(TypeError, "UInt64", key=[b"a"], value=pyarrow.array([1], pyarrow.uint64()))
     with pytest.raises(TypeError, match="__arrow_c_stream__"):
         store.from_arrow([(b"a", b"b")])  # type: ignore[arg-type]
+
+
+class Uncounted:
+    """A batch that does not say how many of its values are null, as C may leave it."""
+
+    def __init__(self, batch: Any) -> None:
+        self.batch = batch
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
+        schema, array = self.batch.__arrow_c_array__(requested_schema)
+        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer_of.restype = ctypes.c_void_p
+        pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        # Length, nulls, offset, how many buffers and children, where they are.
+        whole = (ctypes.c_int64 * 7).from_address(pointer_of(array, b"arrow_array"))
+        children = (ctypes.c_void_p * whole[4]).from_address(whole[6])
+        for at in (ctypes.addressof(whole), *children):
+            assert at is not None
+            (ctypes.c_int64 * 2).from_address(at)[1] = -1
+        return schema, array
+
+
+def test_nulls_that_nobody_has_counted_are_refused(store: trommel.Store) -> None:
+    full, holes = pyarrow.array([b"a", b"b"]), pyarrow.array([b"a", None])
+    rows = pyarrow.StructArray.from_arrays(
+        [full, full], ["key", "value"], mask=pyarrow.array([False, True])
+    )
+    for table in (
+        pyarrow.record_batch({"key": full, "value": holes}),
+        pyarrow.record_batch({"key": holes, "value": full}),
+        rows,
+    ):
+        with pytest.raises(ValueError, match="null"):
+            store.from_arrow(Uncounted(table))
+        assert store.first() is None
+    batch = pyarrow.record_batch({"key": full, "value": full})
+    assert store.from_arrow(Uncounted(batch)) == 2
 
 
 # They were loaded with what stands in memory beneath them.

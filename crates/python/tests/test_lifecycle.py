@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import collections
 import itertools
 import multiprocessing
-import operator
 import os
 import signal
 import subprocess
@@ -454,96 +452,6 @@ def test_exit_with_living_handles(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     with trommel.open(tmp_path / "store") as store:
         assert store.get(b"a") == b"1"
-
-
-def interrupted(
-    call: Callable[[], object], after: float, once: Callable[[], bool] = lambda: True
-) -> float:
-    """Interrupts a call, some time after something holds, and tells how many seconds later it
-    ended. None of it is exact."""
-    sent = [0.0]
-
-    def send() -> None:
-        given_up = time.monotonic() + 60
-        while not once() and time.monotonic() < given_up:
-            time.sleep(0.005)
-        time.sleep(after)
-        sent[0] = time.monotonic()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            for _ in range(1000):
-                call()
-    finally:
-        ended = time.monotonic()
-        sender.join()
-    return ended - sent[0]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
-def test_long_calls_are_interrupted(tmp_path: Path) -> None:
-    store = trommel.open(tmp_path / "store", value_threshold=0)
-    value = os.urandom(100)
-    store.put_many((b"%08d" % number, value) for number in range(300_000))
-    # Whatever repeats does so in C: the interpreter itself looks for no signals meanwhile.
-    scans = map(operator.methodcaller("items"), itertools.repeat(store, 100))
-    endless = itertools.chain.from_iterable(scans)
-
-    def fill_and_flush() -> None:
-        store.put_many([(b"x", value)] * 50_000)
-        store.flush()
-
-    calls: dict[str, Callable[[], object]] = {
-        "scan": lambda: collections.deque(endless, maxlen=0),
-        "count": lambda: store.count(),
-        "put_many": lambda: store.put_many(itertools.repeat((b"x", value), 3_000_000)),
-        "get_many": lambda: store.get_many([b"%08d" % number for number in range(50_000)]),
-        "compact": lambda: store.compact(),
-        "flush": fill_and_flush,
-        "verify": lambda: store.verify(),
-        "backup": lambda: store.backup(tmp_path / f"backup {time.monotonic()}"),
-        "checkpoint": lambda: store.checkpoint(tmp_path / f"copy {time.monotonic()}"),
-    }
-    late = {name: interrupted(call, 0.05) for name, call in calls.items()}
-    # The bound that is promised; a machine that is busy with other things gets some more.
-    assert max(late.values()) < 0.1 + 0.4, late
-    assert store.get(b"%08d" % 7) == value
-    store.close()
-    with trommel.open(tmp_path / "store") as again:
-        assert again.verify().damage == [] and again.get(b"%08d" % 7) == value
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")
-def test_writes_that_wait_are_interrupted_and_write_nothing(tmp_path: Path) -> None:
-    with trommel.open(tmp_path / "store", lock_timeout=60) as store:
-        tx, other = store.transaction(), store.transaction()
-        tx.get_for_update(b"a")
-        late = {
-            "put": interrupted(lambda: store.put(b"a", b"1"), 0.05),
-            "lock": interrupted(lambda: other.get_for_update(b"a"), 0.05),
-        }
-        tx.roll_back()
-        assert store.get(b"a") is None
-        store.put(b"a", b"2")
-    # Writes come faster than merges, which are held back, and so are stopped.
-    with trommel.open(
-        tmp_path / "slow",
-        write_buffer_bytes="4KiB",
-        slow_down_runs=2,
-        stop_runs=11,
-        merge_bytes_per_second=1000,
-    ) as slow:
-
-        def fill() -> None:
-            for number in range(1_000_000):
-                slow.put(b"%08d" % number, b"%08d" % number * 50)
-
-        late["stop"] = interrupted(fill, 0.05, once=lambda: slow.stats()["stops.count"] > 0)
-    # The bound that is promised; a machine that is busy with other things gets some more.
-    assert max(late.values()) < 0.1 + 0.4, late
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")

@@ -7,8 +7,11 @@ import ctypes
 import datetime
 import errno
 import gc
+import importlib
 import random
+import re
 import time
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,20 @@ def test_any_buffer_is_a_key_and_a_value(store: trommel.Store) -> None:
     assert store.get(b"cba") == b"turned"
     store.put(b"", b"")
     assert store.get(b"") == b""
+
+
+# Buffers other than bytes were copied twice.
+def test_a_buffer_is_copied_once(store: trommel.Store) -> None:
+    value = bytearray(8 << 20)
+    for whole in (value, memoryview(value)):
+        tracemalloc.start()
+        try:
+            store.put(b"key", whole)
+            # What Python itself allocates: the copy is the store's.
+            assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        finally:
+            tracemalloc.stop()
+        assert len(store[b"key"]) == len(value)
 
 
 def test_text_is_refused_with_a_hint(store: trommel.Store) -> None:
@@ -575,6 +592,45 @@ def test_the_mapping_is_a_mapping(store: trommel.Store) -> None:
     assert store.count() == 0
     with pytest.raises(KeyError):
         view.popitem()
+
+
+# Each row was looked up by its key, which may be gone.
+def test_views_of_the_mapping_show_one_moment(store: trommel.Store) -> None:
+    view = store.mapping()
+    rows = filled(store, 3000)
+    keys, values, items = view.keys(), view.values(), view.items()
+    forward = [iter(keys), iter(values), iter(items)]
+    backward = [reversed(it) for it in (keys, values, items)]
+    for each in (*forward, *backward):
+        next(each)
+    view.clear()
+    view[b"later"] = b"1"
+    expected: list[list[Any]] = [list(rows), list(rows.values()), list(rows.items())]
+    for row, (there, back) in zip(expected, zip(forward, backward, strict=True), strict=True):
+        assert list(there) == row[1:] and list(back) == row[-2::-1]
+    assert list(keys) == [b"later"] and list(values) == [b"1"]
+    assert list(items) == [(b"later", b"1")]
+    assert b"later" in keys and b"1" in values and (b"later", b"1") in items
+    assert b"x" not in keys and b"x" not in values and (b"later", b"x") not in items
+
+
+def test_a_default_is_needed_only_where_there_is_nothing(store: trommel.Store) -> None:
+    view = store.mapping()
+    view[b"a"] = b"1"
+    assert view.setdefault(b"a") == b"1"
+    with pytest.raises(TypeError, match="name the default"):
+        view.setdefault(b"b")
+    assert list(view) == [b"a"]
+
+
+def test_each_code_has_its_class() -> None:
+    header = Path(__file__).parents[2] / "c" / "include" / "trommel.h"
+    text = header.read_text(encoding="utf-8")
+    codes = text[text.index("#define TROMMEL_OK ") : text.index("#define TROMMEL_ARGUMENT ")]
+    found = [int(code) for code in re.findall(r"#define TROMMEL_\w+ (\d+)", codes)]
+    assert found[0] == 0 and len(found) > 30
+    classes = importlib.import_module("trommel._errors").BY_CODE
+    assert sorted(found[1:]) == sorted(classes)
 
 
 # The key behind it is too long to be named.

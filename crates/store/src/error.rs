@@ -287,7 +287,7 @@ pub enum Error {
         who: String,
     },
     /// The caller cancelled the call: through its progress listener, or by [giving
-    /// up](crate::giving_up) a wait. Nothing has changed.
+    /// up](crate::giving_up) a wait or a scan. Nothing has changed.
     #[error("stopped by its caller, before it was done")]
     Cancelled,
     /// Another thread is running a flush that must finish first. Make the call again.

@@ -149,7 +149,7 @@ pub use read::scan::{KeyValue, Scan};
 pub use read::value_reader::ValueReader;
 pub use shared::environment::Environment;
 pub use shared::resources::Resources;
-pub use write::giving_up::giving_up;
+pub use sync::giving_up::giving_up;
 
 /// Merge operators: they combine a value and the operands merged into it into one value.
 pub mod merge_operators {

@@ -1,5 +1,6 @@
 //! The single source of all locks, atomics and threads of the store, so that a model checker can
-//! replace them. Also the switch with which readers pin a version, and the slots of cached blocks.
+//! replace them. Also the switch with which readers pin a version, the slots of cached blocks, and
+//! how callers give up.
 //! ```text
 //! reader   pin() ----> a version that does not change while it is held
 //! writer   store(new)  later pins see the new version
@@ -12,6 +13,7 @@
 //! ```
 //! Invariant: pinning takes no lock and writes to no shared counter; holding takes no lock.
 
+pub(crate) mod giving_up;
 #[cfg(any(loom, shuttle))]
 mod model;
 #[cfg(not(any(loom, shuttle)))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import ItemsView, Iterator, KeysView, MutableMapping, ValuesView
 from typing import TYPE_CHECKING, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -13,11 +13,59 @@ _D = TypeVar("_D")
 _MISSING = object()
 
 
+class _Keys(KeysView[bytes]):
+    """Keys, as they are when one begins to go over them."""
+
+    __slots__ = ()
+    _mapping: MappingView
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._mapping)
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return reversed(self._mapping)
+
+
+class _Values(ValuesView[bytes]):
+    """Values, as they are when one begins to go over them."""
+
+    __slots__ = ("_keyspace",)
+
+    def __init__(self, mapping: MappingView, keyspace: Keyspace) -> None:
+        super().__init__(mapping)
+        self._keyspace = keyspace
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._keyspace.values()
+
+    def __reversed__(self) -> Iterator[bytes]:
+        return self._keyspace.values(reverse=True)
+
+    def __contains__(self, value: object) -> bool:
+        return any(value == there for there in self)
+
+
+class _Items(ItemsView[bytes, bytes]):
+    """Keys with their values, as they are when one begins to go over them."""
+
+    __slots__ = ("_keyspace",)
+
+    def __init__(self, mapping: MappingView, keyspace: Keyspace) -> None:
+        super().__init__(mapping)
+        self._keyspace = keyspace
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self._keyspace.items()
+
+    def __reversed__(self) -> Iterator[tuple[bytes, bytes]]:
+        return self._keyspace.items(reverse=True)
+
+
 class MappingView(MutableMapping[bytes, bytes]):
     """A key space as a `MutableMapping`, in the order of its keys.
 
-    Each call is one step: nobody else writes the key between. `len` is refused, since it would
-    have to count.
+    Each call is one step: nobody else writes the key between. What goes over keys, values or both
+    shows one moment. `len` is refused, since it would have to count.
 
     >>> import tempfile, trommel
     >>> store = trommel.open(tempfile.mkdtemp())
@@ -59,6 +107,18 @@ class MappingView(MutableMapping[bytes, bytes]):
     def __contains__(self, key: object) -> bool:
         return key in self._keyspace
 
+    def keys(self) -> _Keys:
+        """The keys, in their order."""
+        return _Keys(self)
+
+    def values(self) -> _Values:
+        """The values, in the order of their keys."""
+        return _Values(self, self._keyspace)
+
+    def items(self) -> _Items:
+        """The keys with their values, in the order of the keys."""
+        return _Items(self, self._keyspace)
+
     @overload
     def pop(self, key: BytesLike, /) -> bytes: ...
     @overload
@@ -83,7 +143,10 @@ class MappingView(MutableMapping[bytes, bytes]):
     def setdefault(self, key: BytesLike, default: BytesLike | None = None, /) -> bytes:
         """Sets the value of a key that has none, and gives the one that it has then."""
         if default is None:
-            raise TypeError("a value is bytes: name the default")
+            there = self._keyspace.get(key)
+            if there is None:
+                raise TypeError("a value is bytes: name the default")
+            return there
         there = self._keyspace.put_if_absent(key, default)
         return bytes(default) if there is None else there
 

@@ -10,7 +10,7 @@ import functools
 import itertools
 import os
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
@@ -146,9 +146,14 @@ class AsyncStore:
         """Sets the value of a key."""
         await self.call(self.store.put, key, value, ttl=ttl)
 
-    async def put_many(self, items: Iterable[tuple[BytesLike, BytesLike]]) -> int:
-        """Sets the values of many keys, in batches."""
-        return await self.call(self.store.put_many, list(items))
+    async def put_many(
+        self, items: Mapping[bytes, BytesLike] | Iterable[tuple[BytesLike, BytesLike]]
+    ) -> int:
+        """Sets the values of many keys, of a dict or of pairs, in batches."""
+        if isinstance(items, dict):
+            items = cast("dict[bytes, BytesLike]", items).items()
+        pairs = cast("Iterable[tuple[BytesLike, BytesLike]]", items)
+        return await self.call(self.store.put_many, list(pairs))
 
     async def delete(self, key: BytesLike) -> None:
         """Deletes a key."""

@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::read::indexed_batch::IndexedBatch;
 use crate::read::scan::{KeyValue, Scan};
 use crate::read::scan_direction::Direction;
 
 /// A scan over the entries of a range as if the batch were written, in key order. `next` advances
-/// from the front, `next_back` (and `rev()`) from the back. The scan ends after an error.
+/// from the front, `next_back` (and `rev()`) from the back. The scan ends after an error, unless it
+/// was [given up](crate::giving_up).
 pub struct BatchScan<'b> {
     batch: Writes<'b>,
     /// The keys of the batch that were not returned yet.
@@ -83,7 +84,7 @@ impl<'b> BatchScan<'b> {
             return None;
         }
         let result = self.try_step(direction);
-        self.ended = !matches!(result, Ok(Some(_)));
+        self.ended = !matches!(result, Ok(Some(_)) | Err(Error::Cancelled));
         result.transpose()
     }
 

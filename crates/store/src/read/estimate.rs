@@ -13,10 +13,10 @@ use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::memtable::Memtable;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::run_table::RunTable;
 use crate::guard::{Answer, Guard};
-use crate::sync::Arc;
+use crate::sync::{Arc, giving_up};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
@@ -90,9 +90,13 @@ fn count_by_index(table: &RunTable, bounds: &KeyBounds) -> CountBounds {
 fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &KeyBounds, at: Sequence) -> Result<u64> {
     let mut cursor = memtable.cursor();
     cursor.seek(&bounds.from)?;
-    let mut count = 0;
+    let (mut count, mut passed) = (0, 0u32);
     while let Some(entry) = cursor.entry().filter(|entry| bounds.ends_after(entry.key)) {
         count += u64::from(entry.sequence <= at);
+        passed = passed.wrapping_add(1);
+        if giving_up::is_given_up_after(passed) {
+            return Err(Error::Cancelled);
+        }
         cursor.next()?;
     }
     Ok(count)

@@ -11,7 +11,7 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::packed;
 use crate::entries::value::Value;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::query_blocks::Fetched;
 use crate::read::scan_direction::{Direction, Side};
 use crate::storage::pauses::PausePoint;
@@ -25,9 +25,10 @@ pub type KeyValue = (Vec<u8>, Value);
 
 /// A scan over the entries of a range in key order. It sees the store as of the moment when it
 /// began, whatever is written meanwhile. `next` advances from the front, `next_back` (and `rev()`)
-/// from the back. The scan ends after an error. A value of more than 1 GiB is one
-/// ([`ValueTooLong`](crate::Error::ValueTooLong)), unless the scan is of [keys
-/// only](Scan::keys_only): [`get_reader`](crate::Keyspace::get_reader) reads such a value.
+/// from the back. The scan ends after an error, unless it was [given up](crate::giving_up): then it
+/// goes on. A value of more than 1 GiB is an error ([`ValueTooLong`](crate::Error::ValueTooLong)),
+/// unless the scan is of [keys only](Scan::keys_only): [`get_reader`](crate::Keyspace::get_reader)
+/// reads such a value.
 pub struct Scan {
     tree: Arc<OpenTree>,
     registered: Registered,
@@ -185,7 +186,7 @@ impl Scan {
             self.tree.table_files.empty_ranges.note_nothing(&self.bounds);
             self.tree.empty_query_sample.note_range(&self.bounds);
         }
-        self.ended = !matches!(result, Ok(true));
+        self.ended = !matches!(result, Ok(true) | Err(Error::Cancelled));
         result
     }
 
@@ -210,7 +211,12 @@ impl Scan {
                 side.insert(if self.keys_only { new.keys_only() } else { new })
             }
         };
-        let found = side.step(&self.bounds, &self.tree)?;
+        let found = side.step(&self.bounds, &self.tree).inspect_err(|error| {
+            // Whichever version the scan goes on in, it does not pass these keys again.
+            if let Error::Cancelled = error {
+                side.leave_behind(&mut self.bounds);
+            }
+        })?;
         match direction {
             _ if !found => {}
             Direction::Forward => self.bounds.pass_front(side.key()),

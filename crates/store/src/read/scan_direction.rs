@@ -20,7 +20,7 @@ use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::value::Value;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::placed_run::PlacedRun;
 use crate::files::query_blocks::Fetched;
 use crate::files::read_ahead::Approach;
@@ -34,7 +34,7 @@ use crate::read::scan_cursor::ScanCursor;
 use crate::read::scan_heap::{Age, Source, Sources};
 use crate::read::scan_lazy::{self, PositionSource, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
-use crate::sync::Arc;
+use crate::sync::{Arc, giving_up};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::{HeldVersion, Holder, Version};
@@ -109,6 +109,8 @@ pub(crate) struct Side {
     /// pieces of different sizes, which stalls the processor.
     value: Option<Value>,
     probes: u64,
+    /// Counts keys without a value, to ask the caller now and then.
+    passed_over: u32,
     runs_reached: bool,
     /// The costs of reading operands, what lies below them, and value files.
     of_operands: QueryStats,
@@ -187,6 +189,7 @@ impl Side {
             holds_key: false,
             value: None,
             probes: 0,
+            passed_over: 0,
             runs_reached,
             of_operands: QueryStats::default(),
             keys_only: false,
@@ -425,9 +428,27 @@ impl Side {
             Some(kind) => Some((kind, self.sources.value())),
             None => self.newest_visible()?,
         };
-        let Some((kind, stored)) = newest else { return Ok(false) };
-        self.value = self.unusual(kind, stored, tree)?;
-        Ok(self.value.is_some())
+        self.value = match newest {
+            Some((kind, stored)) => self.unusual(kind, stored, tree)?,
+            None => None,
+        };
+        if self.value.is_some() {
+            return Ok(true);
+        }
+        self.passed_over = self.passed_over.wrapping_add(1);
+        if giving_up::is_given_up_after(self.passed_over) {
+            return Err(Error::Cancelled);
+        }
+        Ok(false)
+    }
+
+    /// Moves the bounds behind the keys that the side has passed, once it was given up.
+    #[cold]
+    pub(crate) fn leave_behind(&self, bounds: &mut KeyBounds) {
+        match self.direction {
+            Direction::Forward => bounds.pass_front(&self.key),
+            Direction::Backward => bounds.pass_back(&self.key),
+        }
     }
 
     /// Returns the value of a key whose newest entry has this kind.

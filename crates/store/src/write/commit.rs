@@ -13,6 +13,9 @@
 //! compete for these processors, which costs more than their writes. Further writers rest for a
 //! time that spans many groups, and those that spin write for them.
 //!
+//! A writer that may give up (`sync/giving_up.rs`) leaves the queue to ask its caller, and never
+//! leads while others than a leader have the writer, such as a bulk load: there is no way back.
+//!
 //! Invariants (ordering rule 1): one leader at a time. A group lies in one memtable, and becomes
 //! visible as a whole once all of it is in the memtable. A memtable is sealed only between groups.
 
@@ -25,12 +28,11 @@ use crate::error::{Error, Result};
 use crate::files::unsynced::Unsynced;
 use crate::storage::life::Life;
 use crate::sync::{
-    Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, pause, try_lock, wait, wait_for,
-    yield_now,
+    Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, giving_up, lock, now, pause, try_lock,
+    wait, wait_for, yield_now,
 };
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
-use crate::write::giving_up;
 use crate::write::key_locks::KeyLocks;
 
 /// The size of a group, at most, unless a single batch is larger.
@@ -49,6 +51,8 @@ const LOOKS_MAX: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
 
 /// How long a writer rests when enough others spin: many times the cost of going to sleep.
 const REST: Duration = Duration::from_micros(100);
+/// How long a writer that may give up rests while others than a leader have the writer.
+const LONG_REST: Duration = Duration::from_millis(1);
 
 /// The queue of writers, and the state that only the leader touches.
 pub(crate) struct Commit {
@@ -168,7 +172,7 @@ impl Commit {
     }
 
     /// Waits until no key space that the batch writes into stops its writers, or until the caller
-    /// gives up. Later the caller cannot give up, since its write may be grouped with others.
+    /// gives up. A leader that is stopped cannot give up.
     pub(super) fn wait_for_room(&self, engine: &Engine, batch: &Batch) -> Result<()> {
         for keyspace in batch.all_keyspaces() {
             if keyspace == engine.keyspace {
@@ -184,7 +188,7 @@ impl Commit {
     /// it was.
     fn write_once(&self, engine: &Engine, write: &mut Write, sync: bool) -> Result<Sequence> {
         let mut queue = lock(&self.queue);
-        let is_alone = !queue.leading && queue.waiting.is_empty();
+        let is_alone = !self.is_kept_from_leading(&queue) && queue.waiting.is_empty();
         if is_alone && !(sync && queue.expects_more_than(1)) {
             queue.leading = true;
             drop(queue);
@@ -195,11 +199,8 @@ impl Commit {
         }
         let taken = std::mem::take(write);
         let own = Arc::new(Waiting { write: taken, sync, result: Mutex::new(None) });
-        queue.waiting.push(Arc::clone(&own));
-        if queue.waiting.len() == queue.wanted {
-            self.gathered.notify_one();
-        }
-        let mut looks = !sync;
+        self.enqueue(&mut queue, &own);
+        let (mut looks, mut asked_at) = (!sync, now());
         loop {
             if let Some(result) = lock(&own.result).take() {
                 if let Err(Error::LockTimeout { .. }) = result {
@@ -207,14 +208,56 @@ impl Commit {
                 }
                 return result;
             }
-            if queue.leading {
-                queue = self.wait_for_turn(queue, std::mem::take(&mut looks));
+            if !self.is_kept_from_leading(&queue) {
+                queue.leading = true;
+                self.lead(engine, queue, sync);
+                queue = lock(&self.queue);
                 continue;
             }
-            queue.leading = true;
-            self.lead(engine, queue, sync);
-            queue = lock(&self.queue);
+            queue = self.wait_for_turn(queue, std::mem::take(&mut looks));
+            let is_possible = giving_up::is_possible();
+            if is_possible && now().saturating_duration_since(asked_at) >= giving_up::STEP {
+                queue = self.ask_outside(engine, queue, &own)?;
+                asked_at = now();
+            }
         }
+    }
+
+    fn enqueue(&self, queue: &mut Queue, own: &Arc<Waiting>) {
+        queue.waiting.push(Arc::clone(own));
+        if queue.waiting.len() == queue.wanted {
+            self.gathered.notify_one();
+        }
+    }
+
+    /// Whether this writer has to wait: for a leader, or, since a leader cannot give up, for anyone
+    /// else who has the writer. Whoever finds the writer free leads, or somebody else does: so who
+    /// missed the writer for the moment that this takes is called then.
+    fn is_kept_from_leading(&self, queue: &Queue) -> bool {
+        queue.leading || giving_up::is_possible() && self.try_writer().is_none()
+    }
+
+    /// Asks whether the caller of a waiting write gives up. The write is not in the queue
+    /// meanwhile. If a leader has taken it already, nobody is asked.
+    #[cold]
+    fn ask_outside<'q>(
+        &'q self,
+        engine: &Engine,
+        mut queue: MutexGuard<'q, Queue>,
+        own: &Arc<Waiting>,
+    ) -> Result<MutexGuard<'q, Queue>> {
+        let place = queue.waiting.iter().position(|waiting| Arc::ptr_eq(waiting, own));
+        let Some(place) = place else { return Ok(queue) };
+        queue.waiting.remove(place);
+        drop(queue);
+        if giving_up::is_given_up() {
+            return Err(Error::Cancelled);
+        }
+        // This may be a forked child by now, in which the queue may be locked forever.
+        engine.check_open()?;
+        queue = lock(&self.queue);
+        self.enqueue(&mut queue, own);
+        Ok(queue)
     }
 
     /// Writes the waiting group. If it is to be synced, first waits for writers that come soon.
@@ -237,16 +280,24 @@ impl Commit {
         }
     }
 
-    /// Waits until a leader has finished. If it may finish soon, spins first, or rests for a
-    /// moment.
+    /// Waits until a leader has finished, or for a moment if there is none. If it may finish soon,
+    /// spins first, or rests.
     fn wait_for_turn<'q>(
         &'q self,
         mut queue: MutexGuard<'q, Queue>,
         looks: bool,
     ) -> MutexGuard<'q, Queue> {
+        if !queue.leading {
+            drop(queue);
+            pause(if looks { REST } else { LONG_REST });
+            return lock(&self.queue);
+        }
         if !looks {
             queue.asleep += 1;
-            queue = wait(&self.turn, queue);
+            queue = match giving_up::is_possible() {
+                true => wait_for(&self.turn, &self.queue, queue, giving_up::STEP).0,
+                false => wait(&self.turn, queue),
+            };
             queue.asleep -= 1;
             return queue;
         }

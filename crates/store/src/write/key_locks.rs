@@ -25,11 +25,11 @@ use crate::error::{Error, Result};
 use crate::plan::background::Background;
 use crate::storage::life::Life;
 use crate::sync::{
-    Arc, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock, wait_at_most,
+    Arc, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, giving_up, lock,
+    wait_at_most,
 };
 use crate::tree::open_tree::OpenTree;
 use crate::write::conflicts::Write;
-use crate::write::giving_up;
 
 /// A holder of locks: a transaction, or a write that has met a locked key. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,6 @@ pub(crate) mod commit;
 pub(crate) mod conflicts;
 pub(crate) mod engine;
 pub(crate) mod flush;
-pub(crate) mod giving_up;
 pub(crate) mod ingest;
 pub(crate) mod key_locks;
 pub(crate) mod keyspaces;

@@ -13,11 +13,10 @@ use crate::events::Event;
 use crate::plan::background::Background;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::shared::worker_pool::WorkKind;
-use crate::sync::{Arc, Ordering, current, lock, now, wait, wait_for};
+use crate::sync::{Arc, Ordering, current, giving_up, lock, now, wait, wait_for};
 use crate::tree::write_stalls::Lag;
 use crate::write::engine::Engine;
 use crate::write::flush::{FlushTask, Flushed};
-use crate::write::giving_up;
 use crate::write::merge_scheduler::Failed;
 use crate::write::work::Work;
 

@@ -12,17 +12,22 @@ use std::time::Duration;
 
 use trommel::Environment;
 use trommel::storage::{Access, Append, Folder, FolderWrapper, Memory, Storage, StorageWrapper};
-use trommel::{Db, Options, SyncPolicy};
+use trommel::{Db, Error, Options, SyncPolicy};
+
+/// How long a sync takes.
+const SYNC: Duration = Duration::from_millis(8);
 
 /// A disk whose syncs take their time, and are counted.
 #[derive(Clone)]
 struct Slow {
     disk: Memory,
+    sync: Duration,
     syncs: Arc<AtomicU64>,
 }
 
 struct SlowFile {
     file: Box<dyn Append>,
+    sync: Duration,
     syncs: Arc<AtomicU64>,
 }
 
@@ -31,7 +36,7 @@ impl Append for SlowFile {
         self.file.append(bytes)
     }
     fn sync(&mut self) -> io::Result<()> {
-        std::thread::sleep(Duration::from_millis(8));
+        std::thread::sleep(self.sync);
         self.syncs.fetch_add(1, Ordering::Relaxed);
         self.file.sync()
     }
@@ -39,6 +44,7 @@ impl Append for SlowFile {
 
 struct SlowFolder {
     folder: Arc<dyn Folder>,
+    sync: Duration,
     syncs: Arc<AtomicU64>,
 }
 
@@ -49,7 +55,7 @@ impl StorageWrapper for Slow {
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, syncs) = (self.disk.open_folder(dir)?, Arc::clone(&self.syncs));
-        Ok(Arc::new(SlowFolder { folder, syncs }))
+        Ok(Arc::new(SlowFolder { folder, sync: self.sync, syncs }))
     }
 }
 
@@ -60,13 +66,13 @@ impl FolderWrapper for SlowFolder {
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         let (file, syncs) = (self.folder.create_with(name, access)?, Arc::clone(&self.syncs));
-        Ok(Box::new(SlowFile { file, syncs }))
+        Ok(Box::new(SlowFile { file, sync: self.sync, syncs }))
     }
 }
 
 /// How many puts, each of them synced, share a sync.
 fn puts_per_sync(threads: u64, puts: u64) -> f64 {
-    let slow = Slow { disk: Memory::new(), syncs: Arc::default() };
+    let slow = Slow { disk: Memory::new(), sync: SYNC, syncs: Arc::default() };
     let environment = Environment::new().storage(Arc::new(slow.clone()));
     let options = Options::new().sync(SyncPolicy::Always);
     let db = Db::open_with("db", options, environment).expect("opens");
@@ -91,6 +97,35 @@ fn four_writers_share_syncs() {
     let (alone, together) = (puts_per_sync(1, 20), puts_per_sync(4, 400));
     assert!(alone <= 1.0, "a lone writer's put was not synced: {alone}");
     assert!(together >= 2.5, "{together} puts per sync");
+}
+
+#[test]
+fn writers_that_give_up_leave_the_queue_and_the_others_are_written() {
+    static ASKED: AtomicU64 = AtomicU64::new(0);
+    let sync = Duration::from_millis(25);
+    let slow = Slow { disk: Memory::new(), sync, syncs: Arc::default() };
+    let environment = Environment::new().storage(Arc::new(slow));
+    let options = Options::new().sync(SyncPolicy::Always);
+    let db = Db::open_with("db", options, environment).expect("opens");
+    let give_up_now_and_then = || ASKED.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+    std::thread::scope(|scope| {
+        for thread in 0..6u64 {
+            let db = &db;
+            scope.spawn(move || {
+                for number in 0..20 {
+                    let key = [thread, number].map(u64::to_be_bytes).concat();
+                    let put = || db.put(&key, "value");
+                    let is_put = match trommel::giving_up(give_up_now_and_then, put) {
+                        Ok(()) => true,
+                        Err(Error::Cancelled) => false,
+                        Err(error) => panic!("{error}"),
+                    };
+                    assert_eq!(db.get(&key).expect("reads").is_some(), is_put);
+                }
+            });
+        }
+    });
+    assert!(ASKED.load(Ordering::Relaxed) > 1, "none had to wait for long");
 }
 
 /// An interval without end is one that never ends, not a number that overflows.

@@ -12,6 +12,7 @@ mod dump;
 mod eager_tombstones;
 mod events;
 mod expiry;
+mod giving_up;
 mod group_commit;
 mod ingest;
 mod key_locks;

@@ -13,7 +13,7 @@ use super::{Direction, FoundValue, Lazy, Side, ValueKind, ValuesAhead};
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::value::Value;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::value_file::AHEAD_BYTES_MAX;
 use crate::read::lookup::PointQuery;
 use crate::tree::open_tree::OpenTree;
@@ -75,12 +75,25 @@ impl Side {
         }))
     }
 
+    fn find_next(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<FoundValue>> {
+        let found = self.find_any(bounds, tree)?;
+        // Finding entries ahead overwrites the scan's own key.
+        let key = found.is_some().then(|| self.key.clone());
+        self.ahead.get_or_insert_default().given = key;
+        Ok(found)
+    }
+
     fn step_among_values(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
         let has_expired = |value: &Value| {
             value.expiry().is_some_and(|expiry| expiry.has_come(tree.env.clock.since_epoch()))
         };
         loop {
             let found = match self.ahead.as_mut().and_then(|ahead| ahead.found.pop_front()) {
+                // The caller gave up what was to be found ahead, but now asks for it.
+                Some((_, Err(Error::Cancelled))) => {
+                    let behind = self.behind_key(bounds);
+                    self.find_next(&behind, tree)?
+                }
                 Some((key, found)) => {
                     if self.is_outside(&key, bounds) {
                         return Ok(None);
@@ -88,13 +101,7 @@ impl Side {
                     self.ahead.get_or_insert_default().given = Some(key);
                     found.map(Some)?
                 }
-                None => {
-                    let found = self.find_any(bounds, tree)?;
-                    // Finding entries ahead overwrites the scan's own key.
-                    let key = found.is_some().then(|| self.key.clone());
-                    self.ahead.get_or_insert_default().given = key;
-                    found
-                }
+                None => self.find_next(bounds, tree)?,
             };
             let value = match found {
                 None => return Ok(None),

@@ -9,11 +9,10 @@
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
-use crate::sync::{Ordering, lock, wait};
+use crate::sync::{Ordering, giving_up, lock, wait};
 use crate::write::commit::Commit;
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
-use crate::write::giving_up;
 use crate::write::key_locks::{Locker, Patience};
 
 impl Commit {

@@ -1,7 +1,8 @@
-//! Waits that the caller may give up: for the duration of a call, a thread sets a function that
-//! decides.
+//! Waits and scans that the caller may give up: for the duration of a call, a thread sets a
+//! function that decides.
 //! ```text
-//! giving_up(asked, || db.put(..))     waits: 20 ms, asked? no -> 20 ms, asked? yes -> Cancelled
+//! giving_up(asked, || db.put(..))    waits: 20 ms, asked? no -> 20 ms, asked? yes -> Cancelled
+//! giving_up(asked, || scan.next())   keys:  4096,  asked? no -> 4096,  asked? yes -> Cancelled
 //! ```
 //! Invariant: the function runs while its thread holds no lock of the store, and is not in a call
 //! that closing waits for. So it may close the store itself. (But it must not use a transaction
@@ -12,18 +13,25 @@ use std::time::Duration;
 
 /// The longest that a wait goes on without asking.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
+/// The number of entries that a scan or a count passes over without asking.
+pub(crate) const ENTRIES: u32 = 4096;
 
 thread_local! {
     static ASKED: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
 }
 
-/// Runs `call`, whose waits can be given up: waits for the lock of a key, and until flushes and
-/// merges have caught up. During such a wait, `asked` is called every 20 ms. Once it returns true,
-/// the call ends with [`Error::Cancelled`](crate::Error::Cancelled), and has written nothing.
-/// `asked` runs on this thread, and may take its time. It must not use a transaction that waits.
+/// Runs `call`, whose waits can be given up: waits for the lock of a key, until flushes and merges
+/// have caught up, and behind the writes of other threads. During such a wait, `asked` is called
+/// every 20 ms. Once it returns true, the call ends with
+/// [`Error::Cancelled`](crate::Error::Cancelled), and has written nothing. `asked` runs on this
+/// thread, and may take its time. It must not use a transaction that waits.
+///
+/// Scans ask after every 4096 deleted or expired keys that they pass over, and
+/// [`approximate_count`](crate::Keyspace::approximate_count) after as many entries in memory. A
+/// [`Scan`](crate::Scan) that was given up can continue where it was.
 ///
 /// This is meant for programs that handle signals, such as those in Python. Waits for the disk
-/// cannot be given up, nor waits behind the writes of other threads, which may be stopped.
+/// cannot be given up, nor a write that another thread has begun to write together with its own.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,4 +70,11 @@ pub(crate) fn step(left: Duration) -> Duration {
 /// Whether this thread gives up its wait. Requires: the thread holds no lock of the store.
 pub(crate) fn is_given_up() -> bool {
     ASKED.get().is_some_and(|asked| asked())
+}
+
+/// Whether this thread gives up a call that has passed over so many entries. Requires: the thread
+/// holds no lock of the store.
+#[inline]
+pub(crate) fn is_given_up_after(entries: u32) -> bool {
+    entries.is_multiple_of(ENTRIES) && is_given_up()
 }

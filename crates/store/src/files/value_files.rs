@@ -171,6 +171,11 @@ impl StoreValues {
         lock(&self.known).remove(&number);
     }
 
+    /// Closes all files for writing. Requires: nobody appends or syncs any more.
+    pub(crate) fn close_all(&self) {
+        self.all_held().iter().for_each(|file| file.close());
+    }
+
     /// Returns the files that somebody holds.
     pub(crate) fn all_held(&self) -> Vec<Arc<ValueFile>> {
         lock(&self.known).values().filter_map(Weak::upgrade).collect()

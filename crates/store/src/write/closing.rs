@@ -100,6 +100,7 @@ impl Drop for Ending<'_> {
         }
         drop(engines);
         self.keyspaces.clear();
+        self.main.table_files.values.store.close_all();
         // Closes files of tables that a scan or a pinned tree still holds.
         self.main.table_files.files.close_all();
         drop(lock(&self.main.lock).take());

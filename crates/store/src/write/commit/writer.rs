@@ -438,7 +438,7 @@ impl Writer {
         Wal::create_from(folder, number, before, memtables)
     }
 
-    fn tell_failure(&self, error: Option<&Error>) {
+    pub(super) fn tell_failure(&self, error: Option<&Error>) {
         *lock(&self.log_failure) = error.map(log_failure);
     }
 

@@ -101,9 +101,11 @@ impl Db {
         }
         // If no thread can be started, dropping the owner closes the store.
         owner.each(|engine| {
-            // These memtables were full in the last session. If the disk is full, they stay in
-            // memory and in their logs.
-            let _ = engine.flush_recovered();
+            if !engine.env.reads_older {
+                // These memtables were full in the last session. If the disk is full, they stay in
+                // memory and in their logs.
+                let _ = engine.flush_recovered();
+            }
             engine.start_work()
         })?;
         let (runs, time) = (engine.current.pin().runs.len(), engine.since(begun));

@@ -74,6 +74,22 @@ fn a_store_is_free_when_it_was_closed_whatever_lives_on() {
 }
 
 #[test]
+fn a_closed_store_has_no_value_file_open() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let db = Db::open(dir.path(), options()).expect("opens");
+    let space = db.keyspace("space", trommel::KeyspaceOptions::new()).expect("makes it");
+    for space in [&*db, &space] {
+        space.put("a", [7; 20_000]).expect("puts");
+    }
+    let (snapshot, scan) = (db.snapshot(), space.range(..));
+    db.close().expect("closes");
+    let left = open_files(dir.path());
+    assert!(left.iter().all(|file| file == dir.path()), "a closed store has {left:?} open");
+    is_closed(db.put("a", [8; 20_000]));
+    drop((snapshot, scan));
+}
+
+#[test]
 fn every_call_of_a_closed_store_says_that_it_is_closed_and_touches_no_file() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let copy = tempfile::tempdir().expect("a temporary folder");

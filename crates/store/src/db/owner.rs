@@ -94,6 +94,8 @@ impl Owner {
 
     #[cold]
     fn put_large_values_apart(&self, batch: &mut Batch) -> Result<Vec<Arc<ValueFile>>> {
+        // Closing waits for this, but not for the write itself, which may have to wait.
+        let _call = self.engine.life().enter()?;
         let mut held: Vec<Arc<ValueFile>> = Vec::new();
         if !self.has_values_apart(batch)? {
             return Ok(held);

@@ -118,7 +118,12 @@ impl Transaction {
 
     /// Returns the transaction's view of a key space. The methods of `Transaction` itself use the
     /// default key space.
+    ///
+    /// # Panics
+    /// If the key space belongs to another store.
     pub fn of<'t>(&'t self, keyspace: &'t Keyspace) -> TransactionIn<'t> {
+        let (own, other) = (&self.db.engine.snapshots, &keyspace.engine.snapshots);
+        assert!(Arc::ptr_eq(own, other), "a transaction of one store, a key space of another");
         TransactionIn { transaction: self, keyspace }
     }
 

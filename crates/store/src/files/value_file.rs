@@ -219,6 +219,14 @@ impl ValueFile {
         }
     }
 
+    /// Closes the handles for writing, even if something is not durable. Requires: nobody appends or
+    /// syncs any more.
+    pub(super) fn close(&self) {
+        self.end_appends();
+        lock(&self.syncing).syncer = None;
+        lock(&self.writing).file = None;
+    }
+
     fn end_appends(&self) {
         let mut writing = lock(&self.writing);
         (writing.is_retired, writing.packer) = (true, None);

@@ -171,6 +171,11 @@ impl StoreValues {
         lock(&self.known).remove(&number);
     }
 
+    /// Closes all files for writing. Requires: nobody appends or syncs any more.
+    pub(crate) fn close_all(&self) {
+        self.all_held().iter().for_each(|file| file.close());
+    }
+
     /// Returns the files that somebody holds.
     pub(crate) fn all_held(&self) -> Vec<Arc<ValueFile>> {
         lock(&self.known).values().filter_map(Weak::upgrade).collect()
@@ -225,14 +230,15 @@ pub(crate) struct ValueFiles {
 
 /// Files that take values, while nobody appends to them.
 struct Pool {
-    files: Mutex<Vec<Arc<ValueFile>>>,
+    /// None: the pool was given up.
+    files: Mutex<Option<Vec<Arc<ValueFile>>>>,
     /// How their values are compressed.
     compression: Compression,
 }
 
 impl Pool {
     fn new(compression: Compression) -> Self {
-        Pool { files: Mutex::default(), compression }
+        Pool { files: Mutex::new(Some(Vec::new())), compression }
     }
 }
 
@@ -267,7 +273,7 @@ impl ValueFiles {
     }
 
     fn take(&self, pool: &Pool) -> Result<Arc<ValueFile>> {
-        let file = lock(&pool.files).pop();
+        let file = lock(&pool.files).as_mut().and_then(Vec::pop);
         file.map_or_else(|| self.store.create(self.keyspace, pool.compression), Ok)
     }
 
@@ -329,14 +335,25 @@ impl ValueFiles {
     fn give_back(&self, pool: &Pool, file: &Arc<ValueFile>) {
         self.store.list_unsynced(file);
         let mut files = lock(&pool.files);
-        match file.len() < self.full_bytes && files.len() < POOLED_MAX {
-            true => files.push(Arc::clone(file)),
-            false => file.retire(),
+        match &mut *files {
+            Some(files) if file.len() < self.full_bytes && files.len() < POOLED_MAX => {
+                files.push(Arc::clone(file));
+            }
+            _ => file.retire(),
         }
     }
 
     fn each_pool(&self, mut each: impl FnMut(&mut Vec<Arc<ValueFile>>)) {
-        [&self.new, &self.moved].into_iter().for_each(|pool| each(&mut lock(&pool.files)));
+        let pools = [&self.new, &self.moved].into_iter();
+        pools.for_each(|pool| lock(&pool.files).iter_mut().for_each(&mut each));
+    }
+
+    /// Gives the pools up, since the key space was dropped. Their files take no more values.
+    pub(crate) fn give_up(&self) {
+        for pool in [&self.new, &self.moved] {
+            let files = lock(&pool.files).take();
+            files.into_iter().flatten().for_each(|file| file.retire());
+        }
     }
 
     /// Drops files from the pools that nothing else refers to, apart from logs that are kept.

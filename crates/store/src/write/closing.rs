@@ -101,6 +101,7 @@ impl Drop for Ending<'_> {
         self.main.logs.release_values();
         drop(engines);
         self.keyspaces.clear();
+        self.main.table_files.values.store.close_all();
         // Closes files of tables that a scan or a pinned tree still holds.
         self.main.table_files.files.close_all();
         drop(lock(&self.main.lock).take());

@@ -373,6 +373,7 @@ impl Keyspaces {
             engine.end_work();
             engine.abandon_work();
             engine.release();
+            engine.table_files.values.give_up();
         }
         main.sweep_or_call();
         Ok(())

@@ -15,7 +15,7 @@ use std::time::Duration;
 use trommel::Environment;
 use trommel::storage::{Memory, Storage};
 use trommel::testing::{Fault, PausePoint, Pauses};
-use trommel::{Background, Batch, Db, Options, SyncPolicy};
+use trommel::{Background, Batch, Db, KeyspaceOptions, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
@@ -193,6 +193,31 @@ fn stats_tell_of_a_log_that_has_failed() {
     fails(&db);
     disk.mend();
     db.put("after", "2").expect("there is space again");
+    assert_eq!(db.stats().expect("open").failure, None);
+}
+
+// The write that made the logs too long is done, so it gives no error.
+#[test]
+fn stats_tell_of_a_log_that_fails_while_entries_are_repeated() {
+    let disk = Memory::new();
+    let sizes = options(SyncPolicy::Never).max_log_bytes(1 << 20).write_buffer_bytes(1 << 20);
+    let db = open(&disk, &sizes).expect("opens");
+    let busy = db.keyspace("busy", KeyspaceOptions::new()).expect("makes it");
+    db.put("quiet", "1").expect("puts");
+    let failure = (0..200u32).find_map(|number| {
+        if number % 28 == 27 {
+            busy.flush().expect("flushes");
+            while db.step().expect("works") {}
+        }
+        // The log takes the write, but nothing behind it.
+        disk.fail_at(1, Fault::Io);
+        busy.put(number.to_be_bytes(), [7; 10_000]).expect("puts");
+        disk.mend();
+        db.stats().expect("open").failure
+    });
+    let failure = failure.expect("entries are repeated, and what fails is told");
+    assert!(failure.contains("the log has failed"), "{failure}");
+    db.put("after", "1").expect("another log takes its place");
     assert_eq!(db.stats().expect("open").failure, None);
 }
 

@@ -1,5 +1,5 @@
 //! Readers never wait for the disk to write: gets, scans, snapshots, counts and `stats` answer
-//! while one writing operation is held, each kind in turn.
+//! while one writing operation is held, each kind in turn. Closing waits for it.
 //! ```text
 //! disk     append 000007.wal | sync ... <- held        until the gate opens
 //! reads    get, scan, snapshot, count, may_contain_range, stats: all answer meanwhile
@@ -286,4 +286,33 @@ fn reads_pass_while_a_checkpoint_is_made() {
     ] {
         reads_pass(Held { operation, name }, GuardKind::Grf, checkpoint);
     }
+}
+
+// A value was appended to a folder that another process might have opened by then.
+#[test]
+fn closing_waits_for_a_value_that_is_being_written() {
+    let (db, gate) = store(GuardKind::Grf);
+    let held = Held { operation: "append", name: ".value" };
+    gate.close(held);
+    let writer = {
+        let db = Arc::clone(&db);
+        std::thread::spawn(move || db.put(key(1), vec![7; 20_000]))
+    };
+    gate.wait(held);
+    let (done, closed) = channel();
+    let closer = {
+        let db = Arc::clone(&db);
+        std::thread::spawn(move || done.send(db.close()).expect("the test waits"))
+    };
+    while db.get(key(2)).is_ok() {
+        std::thread::yield_now();
+    }
+    let early = closed.recv_timeout(Duration::from_millis(300));
+    gate.open();
+    assert!(early.is_err(), "the folder was free while a file was written");
+    closed.recv_timeout(PATIENCE).expect("it closes").expect("all is durable");
+    closer.join().expect("no panic");
+    // It may be in the log before the writer is ended.
+    let put = writer.join().expect("no panic");
+    assert!(matches!(put, Ok(()) | Err(trommel::Error::Closed { .. })), "{put:?}");
 }

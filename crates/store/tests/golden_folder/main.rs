@@ -160,6 +160,32 @@ fn a_store_of_an_older_version_is_read_and_left_as_it_is() {
     }
 }
 
+// Its logs had so much that it was flushed at once, as when a store of this version is opened.
+#[test]
+fn an_older_store_with_full_memtables_is_left_as_it_is() {
+    let (old, small) = (tempfile::tempdir().unwrap(), options("plain").write_buffer_bytes(1 << 10));
+    let db = Db::open(old.path(), small.clone()).expect("opens");
+    for number in 0..4u8 {
+        db.put([number], [number; 600]).expect("puts");
+    }
+    assert!(db.stats().expect("open").memtables > 1, "some are full");
+    db.close().expect("closes");
+    let manifest = old.path().join("MANIFEST");
+    let mut bytes = fs::read(&manifest).expect("reads");
+    assert_eq!(bytes[8], 8, "the version");
+    bytes[8] = 7;
+    fs::write(&manifest, bytes).expect("writes");
+    let before = files(old.path());
+    let db = Db::open_older(old.path(), small).expect("opens");
+    for number in 0..4u8 {
+        assert_eq!(db.get([number]).expect("reads").as_deref(), Some(&[number; 600][..]));
+    }
+    db.close().expect("closes");
+    let after = files(old.path());
+    assert!(after.keys().eq(before.keys()), "{:?}, not {:?}", after.keys(), before.keys());
+    assert!(after == before, "a file has changed");
+}
+
 #[test]
 fn every_machine_writes_the_same_bytes() {
     for store in PLAIN {

@@ -578,6 +578,15 @@ fn a_commit_asks_the_filter_and_reads_next_to_nothing() {
     assert!(calls <= 1, "{calls} of a hundred");
 }
 
+// Its number is that of a key space here, which got the writes.
+#[test]
+#[should_panic(expected = "a transaction of one store, a key space of another")]
+fn a_transaction_refuses_a_key_space_of_another_store() {
+    let (db, other) = (two_rows(), two_rows());
+    let transaction = db.transaction();
+    let _ = transaction.of(&other).put("1", "11");
+}
+
 #[test]
 fn merges_make_no_code_one_of_before_and_after_a_transaction() {
     let options = Options::new().size_ratio(3).write_buffer_bytes(1 << 10);

@@ -71,8 +71,8 @@ impl Writer {
         let log = self.open_log(main)?;
         let borrowed = memtables.iter().map(|(keyspace, memtable)| (*keyspace, &**memtable));
         let writes = writes_up_to(borrowed, Sequence::MAX);
-        log.repeat(&writes)?;
-        let bytes = log.len();
+        let repeated = log.repeat(&writes).map(|()| log.len());
+        let bytes = repeated.inspect_err(|error| self.tell_failure(Some(error)))?;
         self.sync(main)?;
         main.logs.note_bytes(bytes);
         for engine in trees {

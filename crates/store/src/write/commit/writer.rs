@@ -442,7 +442,7 @@ impl Writer {
         Wal::create_from(folder, number, before, memtables)
     }
 
-    fn tell_failure(&self, error: Option<&Error>) {
+    pub(super) fn tell_failure(&self, error: Option<&Error>) {
         *lock(&self.log_failure) = error.map(log_failure);
     }
 
@@ -531,10 +531,11 @@ impl Writer {
         if is_empty {
             return Ok(());
         }
-        if first_log.is_some() {
+        // A table may survive a crash only if all earlier writes do, also those of other trees that
+        // were read back from a log.
+        if engine.logs.has_active() {
             self.open_log(engine)?;
         }
-        // A table may survive a crash only if all earlier writes do.
         self.sync(engine)?;
         let next = first_log.map(|_| self.next_log(engine)).transpose()?.flatten();
         self.seal_active(engine);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use trommel::storage::{Memory, Storage};
 use trommel::testing::Fault;
-use trommel::{Db, Error, SyncPolicy};
+use trommel::{Db, Error, KeyspaceOptions, SyncPolicy};
 
 use super::{
     DIR, Stream, bytes_of, mixed, open, open_with, options, value, value_files, values_since,
@@ -221,6 +221,22 @@ fn files_that_take_no_more_values_are_closed() {
     db.checkpoint("copy").expect("copies");
     let found = db.iter().filter(|entry| entry.is_ok()).count();
     assert_eq!(found, 40);
+}
+
+// Files that take values are held for those that come: of a dropped key space, none come.
+#[test]
+fn a_dropped_key_space_leaves_no_value_files_though_somebody_has_a_handle() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let apart =
+        db.keyspace("apart", KeyspaceOptions::new().value_threshold(1 << 10)).expect("made");
+    apart.put("a", value(1, 5000)).expect("puts");
+    apart.put_reader("b", 600 << 10, Stream::new(2, 600 << 10)).expect("puts");
+    assert_eq!(value_files(&disk).len(), 2);
+    db.drop_keyspace("apart").expect("drops");
+    assert!(matches!(apart.put("a", value(1, 5000)), Err(Error::KeyspaceDropped { .. })));
+    assert_eq!(value_files(&disk), [""; 0]);
+    drop((apart, db));
 }
 
 // Its values waited for a sync that never came, and nobody looked for them.

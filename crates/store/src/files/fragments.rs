@@ -42,6 +42,13 @@ impl<T> Fragment<T> {
         Fragment::Damaged { bytes, what, entries: None, is_gap: false }
     }
 
+    /// Bytes in which no valid record starts.
+    fn gap(bytes: Range<usize>) -> Self {
+        let what = format!("no valid record up to byte {}", bytes.end);
+        let bytes = bytes.start as u64..bytes.end as u64;
+        Fragment::Damaged { bytes, what, entries: None, is_gap: true }
+    }
+
     /// The end of a file, from `start` on.
     fn torn(file: &[u8], start: usize) -> Self {
         let are_zeros = file[start..].iter().all(|&byte| byte == 0);
@@ -138,19 +145,21 @@ fn fragments<'a, T>(
     salt: u64,
     decode: impl Fn(u64, &'a [u8]) -> Result<T, Corrupt>,
 ) -> impl Iterator<Item = Fragment<T>> {
+    let mut room = bytes.len();
     let records = std::iter::from_fn(move || {
         let offset = at;
         if offset >= bytes.len() {
             return None;
         }
         let Some(payload) = record_at(bytes, offset, salt) else {
-            at = next_record(bytes, offset + 1, salt).unwrap_or(bytes.len());
-            if at == bytes.len() {
-                return Some(Fragment::torn(bytes, offset));
-            }
-            let gap = offset as u64..at as u64;
-            let what = format!("no valid record up to byte {at}");
-            return Some(Fragment::Damaged { bytes: gap, what, entries: None, is_gap: true });
+            // From `offset` on, since a head there was checked too.
+            let next = next_record(bytes, offset, salt, &mut room);
+            at = next.clone().ok().flatten().unwrap_or(bytes.len());
+            return Some(match next {
+                Ok(Some(next)) => Fragment::gap(offset..next),
+                Ok(None) => Fragment::torn(bytes, offset),
+                Err(wrong) => Fragment::damaged(offset..at, wrong.to_string()),
+            });
         };
         at += record_size(payload.len()) as usize;
         Some(match decode(offset as u64, payload) {

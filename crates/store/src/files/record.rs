@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{Reader, Writer};
+use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entries::checksum;
 use crate::error::{Error, Result};
@@ -31,6 +31,10 @@ const PAYLOAD_CHECKSUM_AT: usize = LEN_AT + size_of::<u32>();
 const HEAD_CHECKSUM_AT: usize = PAYLOAD_CHECKSUM_AT + size_of::<u32>();
 pub(crate) const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
 const _: () = assert!(HEAD_SIZE == 16);
+
+/// What is wrong where heads claim more bytes than there are. No writer makes such records, and to
+/// check each of them would take the square of the file's length.
+const OVERLAP: &str = "records that overlap";
 
 /// Maximum memory for the holes of a file that is read whole.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
@@ -301,9 +305,24 @@ fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the offset of the first valid record from `from` on.
-pub(crate) fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
-    (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
+/// Returns the offset of the first valid record from `from` on. `room`: how many bytes the payloads
+/// may have that are still to be checked, of a file as many as it has. Returns an error if they have
+/// more, so that records overlap.
+pub(crate) fn next_record(
+    bytes: &[u8],
+    from: usize,
+    salt: u64,
+    room: &mut usize,
+) -> std::result::Result<Option<usize>, Corrupt> {
+    for at in from..bytes.len() {
+        let Some((payload, checksum)) = claimed_at(bytes, at, salt) else { continue };
+        let overlap = Corrupt { at, what: OVERLAP };
+        *room = room.checked_sub(payload.len()).ok_or(overlap)?;
+        if checksum::crc32c(payload) == checksum {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns 0 if a crash left this header: a correct start, then zeros, also in place of what
@@ -342,10 +361,16 @@ fn no_record(path: &Path, at: u64, later: u64) -> Error {
 
 /// Returns the payload of the record at `at`. `None`: no valid record starts there.
 pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
+    let (payload, checksum) = claimed_at(bytes, at, salt)?;
+    (checksum::crc32c(payload) == checksum).then_some(payload)
+}
+
+/// Returns the bytes that a valid head at `at` claims as its payload, and the checksum that they
+/// should have. `None`: there is no such head, or there are fewer bytes.
+fn claimed_at(bytes: &[u8], at: usize, salt: u64) -> Option<(&[u8], u32)> {
     let (len, checksum) = head_of(&bytes[at..], salt, at as u64)?;
     let end = HEAD_SIZE.checked_add(usize::try_from(len).ok()?)?;
-    let payload = bytes[at..].get(HEAD_SIZE..end)?;
-    (checksum::crc32c(payload) == checksum).then_some(payload)
+    Some((bytes[at..].get(HEAD_SIZE..end)?, checksum))
 }
 
 /// Returns length and checksum of the payload of a record that starts at `at` with these bytes.

@@ -60,6 +60,8 @@ const KEYSPACE_TAG: u8 = 64;
 const REPEATS_TAG: u8 = 65;
 /// An item that is not an entry: how many sequence numbers are skipped follows.
 const GAP_TAG: u8 = 66;
+/// Memory is reserved for that many entries of a group; for more, when they are there.
+const ENTRIES_BELIEVED: u64 = 1024;
 
 pub(crate) fn header() -> [u8; HEADER_SIZE] {
     header_of(VERSION)
@@ -522,11 +524,11 @@ impl<'a> WalBatch<'a> {
         let durable_bytes = input.varint()?;
         let first = input.varint()?;
         let count = input.varint()?;
-        // An entry takes at least two bytes, so a greater count is false and allocates nothing.
+        // An entry takes at least two bytes, so a greater count is false.
         if count > input.left() as u64 / 2 || first > NUMBER_MAX {
             return Err(input.corrupt("more entries than there can be"));
         }
-        let entries = Vec::with_capacity(count as usize);
+        let entries = Vec::with_capacity(count.min(ENTRIES_BELIEVED) as usize);
         let (repeats, keyspaces, first) = (false, Vec::new(), Sequence(first));
         let (offset, skipped) = (0, 0);
         let mut batch =

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use super::{HEAD_SIZE, MAGIC, head_of, read_or_zeros};
+use super::{HEAD_SIZE, MAGIC, OVERLAP, head_of, read_or_zeros};
 use crate::entries::checksum;
 use crate::error::{Error, Result};
 use crate::storage::traits::ReadAt;
@@ -68,17 +68,22 @@ impl<'p> RecordReader<'p> {
 
     /// Returns the payload of the record at `at`. `None`: no valid record starts there.
     pub(super) fn record(&mut self, at: u64) -> Result<Option<&[u8]>> {
-        let Some(room) = self.size.checked_sub(at + HEAD_SIZE as u64) else { return Ok(None) };
-        let salt = self.salt;
-        let Some((len, checksum)) = head_of(self.bytes(at, HEAD_SIZE as u64)?, salt, at) else {
-            return Ok(None);
-        };
+        let Some((len, checksum)) = self.head(at)? else { return Ok(None) };
         let from = at + HEAD_SIZE as u64;
-        if len > room || (len > BELIEVED_BYTES && self.checksum(from, len)? != checksum) {
+        if len > BELIEVED_BYTES && self.checksum(from, len)? != checksum {
             return Ok(None);
         }
         let payload = self.bytes(from, len)?;
         Ok((checksum::crc32c(payload) == checksum).then_some(payload))
+    }
+
+    /// Returns length and checksum of the payload that a valid head at `at` claims. `None`: there is
+    /// none, or the file ends before the payload does.
+    fn head(&mut self, at: u64) -> Result<Option<(u64, u32)>> {
+        let Some(room) = self.size.checked_sub(at + HEAD_SIZE as u64) else { return Ok(None) };
+        let salt = self.salt;
+        let head = head_of(self.bytes(at, HEAD_SIZE as u64)?, salt, at);
+        Ok(head.filter(|(len, _)| *len <= room))
     }
 
     /// Computes the checksum of bytes, one window at a time.
@@ -93,13 +98,20 @@ impl<'p> RecordReader<'p> {
     }
 
     /// Returns the offset of the first valid record from `from` on that `is_it` accepts.
+    ///
+    /// # Errors
+    /// `Corrupt`: records overlap.
     pub(super) fn find(
         &mut self,
         from: u64,
         is_it: &mut dyn FnMut(u64, &[u8]) -> bool,
     ) -> Result<Option<u64>> {
-        let mut at = from;
+        let (mut at, mut claimed) = (from, 0);
         while let Some(next) = self.next_magic(at)? {
+            claimed += self.head(next)?.map_or(0, |(len, _)| len);
+            if claimed > self.size {
+                return Err(Error::corrupt(self.path, next, OVERLAP));
+            }
             if self.record(next)?.is_some_and(|payload| is_it(next, payload)) {
                 return Ok(Some(next));
             }

@@ -193,6 +193,17 @@ proptest::proptest! {
 }
 
 #[test]
+fn a_false_count_of_entries_takes_no_memory() {
+    let mut out = Writer::new();
+    [9, 1, 1 << 19].into_iter().for_each(|number| out.varint(number));
+    out.bytes(&[0xff; 1 << 20]);
+    let payload = out.finish();
+    let refused = || assert!(WalBatch::decode(&payload).is_err(), "no entry has such a kind");
+    let taken = allocation_counter::measure(refused).bytes_max;
+    assert!(taken < payload.len() as u64 / 4, "{taken} bytes for {}", payload.len());
+}
+
+#[test]
 fn a_log_is_replayed() {
     let disk = Memory::new();
     let mut wal = log_of(&disk, 7, &[1, 5]);

@@ -4,10 +4,13 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::super::{RecordWriter, read_all, read_records};
+use super::super::{HEAD_SIZE, RecordWriter, encode_head, next_record, read_all, read_records};
+use super::RecordReader;
 use crate::error::{Error, Result};
 use crate::storage::disk::Disk;
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::ReadAt;
+use crate::sync::{Arc, AtomicU64, Ordering};
 
 const HEADER: &[u8] = b"HEADv1\0\0";
 
@@ -77,11 +80,48 @@ fn what_lies_behind_a_hole_of_a_terabyte_is_found() {
     assert!((end + room..end + room + (1 << 20)).contains(&bytes), "{bytes} bytes of {end}");
     // A record behind the hole that says that everything before it was durable.
     let at = end + HOLE - 5000;
-    let head = super::super::encode_head(7, at, 3, &[3; 3]);
+    let head = encode_head(7, at, 3, &[3; 3]);
     file.write_all_at(&head, at).unwrap();
     file.write_all_at(&[3; 3], at + 16).unwrap();
     let (lens, tail) = read(&opened, end + 1);
     assert_eq!(lens, LENS);
     assert!(matches!(tail, Err(Error::Corrupt { offset, .. }) if offset == end));
     assert!(matches!(read_all(&opened, "log"), Err(Error::Corrupt { .. })));
+}
+
+/// A file in memory that counts the bytes that are read.
+struct Counted {
+    bytes: Vec<u8>,
+    read: AtomicU64,
+}
+
+impl ReadAt for Counted {
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(self.bytes.len() as u64)
+    }
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        let from = offset as usize;
+        buffer.copy_from_slice(&self.bytes[from..from + buffer.len()]);
+        Ok(())
+    }
+}
+
+// Each payload was read and checked as a whole, however many heads claimed the same bytes.
+#[test]
+fn heads_that_claim_the_same_bytes_are_damage_and_cost_no_square() {
+    let size = HEADER.len() + 4096 * HEAD_SIZE + (1 << 20);
+    let mut bytes = HEADER.to_vec();
+    for _ in 0..4096 {
+        let left = size - bytes.len() - HEAD_SIZE;
+        bytes.extend(encode_head(7, bytes.len() as u64, left as u32, b"another payload"));
+    }
+    bytes.resize(size, b'.');
+    let file = Arc::new(Counted { bytes, read: AtomicU64::new(0) });
+    let mut reader = RecordReader::new(Arc::clone(&file) as _, "log".as_ref(), 7).unwrap();
+    let found = reader.find(HEADER.len() as u64, &mut |_, _| true);
+    let read = file.read.load(Ordering::Relaxed);
+    assert!(read <= 8 * size as u64, "{read} bytes of {size} were read");
+    assert!(matches!(found, Err(Error::Corrupt { .. })), "{found:?}");
+    assert!(next_record(&file.bytes, HEADER.len(), 7, &mut { size }).is_err());
 }

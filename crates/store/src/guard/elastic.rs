@@ -27,6 +27,8 @@ use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
 /// Decides which sub-filters are in memory.
 pub(crate) struct Elastic {
     state: Mutex<State>,
+    /// Held by the thread that reads a sub-filter.
+    reading: Mutex<()>,
     sample_gets: u64,
     bits_per_key: f64,
 }
@@ -34,8 +36,6 @@ pub(crate) struct Elastic {
 struct State {
     policy: Box<dyn SubFilterPolicy>,
     tables: HashMap<u64, Weak<Table>>,
-    /// Whether a thread is reading a sub-filter.
-    is_reading: bool,
     loads: u64,
     drops: u64,
     counted_gets: u64,
@@ -56,13 +56,13 @@ impl Elastic {
         let state = Mutex::new(State {
             policy: parts.policy(&options.filter),
             tables: HashMap::new(),
-            is_reading: false,
             loads: 0,
             drops: 0,
             counted_gets: 0,
         });
         let sample_gets = u64::from(parts.sample_gets(&options.filter).max(1));
-        Some(Elastic { state, sample_gets, bits_per_key: options.bits_per_key })
+        let (reading, bits_per_key) = (Mutex::new(()), options.bits_per_key);
+        Some(Elastic { state, reading, sample_gets, bits_per_key })
     }
 
     /// Adapts to a new version with these tables. Its new tables begin with the sub-filters that
@@ -119,16 +119,12 @@ impl Elastic {
         state.counted_gets += 1;
         state.policy.tick();
         in_vain.iter().for_each(|table| state.policy.note_empty_query(table.file()));
-        if state.is_reading {
-            return;
-        }
+        let Some(_reading) = try_lock(&self.reading) else { return };
         let wanting = state.most_wanting(in_vain);
         if let Some(table) = wanting {
-            state.is_reading = true;
             drop(state);
             let sub_filter = table.read_next_sub_filter();
             let mut state = lock(&self.state);
-            state.is_reading = false;
             match sub_filter {
                 Ok(Some(sub_filter)) => state.take(table, sub_filter),
                 Ok(None) => state.policy.lose_one(table.file()),

@@ -333,7 +333,7 @@ impl Repair<'_, '_> {
             Mended::Rewritten(output) => {
                 aside.push(name);
                 self.note_rewritten(&output);
-                return Ok(output.records(run, level, |_| span));
+                return Ok(output.records(run, level, span));
             }
         }
         aside.push(name);
@@ -380,7 +380,7 @@ impl Repair<'_, '_> {
         let (first, last) = sequences(writes);
         let span = Span::of_flush(flush);
         let run = output.tables[0].0;
-        let tables = output.records(run, 0, |_| span);
+        let tables = output.records(run, 0, span);
         tree.runs.insert(0, RunRecord { id: run, level: 0, tables });
         tree.flushes.push(FlushRecord { flush, first });
         (tree.next_flush, tree.last_sequence) = (flush.next(), last);

@@ -222,6 +222,28 @@ impl OpenTree {
         }
     }
 
+    /// Runs `install`, which is to install the tables of a run. Gives them up unless it succeeds,
+    /// even after a panic.
+    pub(crate) fn or_give_up(
+        &self,
+        run: &RunOutput,
+        install: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        struct Tables<'t>(&'t OpenTree, &'t RunOutput);
+
+        impl Drop for Tables<'_> {
+            fn drop(&mut self) {
+                let Tables(tree, run) = *self;
+                tree.installer().give_up(tree, run);
+            }
+        }
+
+        let tables = Tables(self, run);
+        install()?;
+        std::mem::forget(tables);
+        Ok(())
+    }
+
     /// Removes obsolete files. If some could not be removed, a background thread tries again.
     pub(crate) fn sweep_or_call(&self) {
         if self.sweep() {
@@ -240,8 +262,8 @@ impl OpenTree {
         values || left_over || free.iter().any(|file| !gone.contains(file))
     }
 
-    /// Removes value files that nobody holds; logs let go of those beyond their limit. True: some could not be removed. Requires: all trees
-    /// of the store are open, and hold their value files.
+    /// Removes value files that nobody holds; logs let go of those beyond their limit. True: some
+    /// could not be removed. Requires: all trees of the store are open, and hold their value files.
     fn sweep_values(&self) -> bool {
         self.table_files.values.drop_unreferenced();
         let kept_bytes = self.table_files.options.kept_log_bytes;
@@ -399,6 +421,14 @@ impl Installer {
     /// certainly does not name them. Otherwise each attempt of a merge would leave tables on a full
     /// disk.
     pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
+        let names = |layout: &Arc<Layout>| {
+            let mut tables = layout.runs.iter().flat_map(|run| &run.tables);
+            tables.any(|table| run.opened.contains_key(&table.file))
+        };
+        // After a panic amid the installation, the manifest may name them.
+        if tree.manifest().layout().tree(tree.keyspace).is_some_and(names) {
+            return;
+        }
         for &(file, _) in &run.tables {
             if tree.manifest().may_name(file) {
                 let table = run.opened.get(&file);

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use trommel_filters::{FilterOptions, FlushNumber, Span};
 
 use crate::entries::compression::{Compression, EncoderDictionary};
-use crate::entries::entry::{Entry, Sequence};
+use crate::entries::entry::Entry;
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::held_operands::MadeEntry;
 use crate::entries::key_bounds::KeyBounds;
@@ -326,18 +326,12 @@ impl RunOutput {
         self.tables.iter().for_each(|(file, _)| table_files.discard(Obsolete::Table(*file)));
     }
 
-    /// Returns the manifest's records of the tables. `span` gives the flushes of a table from the
-    /// sequence numbers of its entries.
-    pub(crate) fn records(
-        &self,
-        run: u64,
-        level: usize,
-        span: impl Fn((Sequence, Sequence)) -> Span,
-    ) -> Vec<TableRecord> {
+    /// Returns the manifest's records of the tables.
+    pub(crate) fn records(&self, run: u64, level: usize, span: Span) -> Vec<TableRecord> {
         let record = |(file, summary): &(u64, TableSummary)| {
             let bounds = (summary.from.clone(), summary.to.clone());
             let whole = whole_table(*file, bounds, summary.entries, summary.bytes);
-            TableRecord { run, level, span: span(summary.sequences), ..whole }
+            TableRecord { run, level, span, ..whole }
         };
         self.tables.iter().map(record).collect()
     }

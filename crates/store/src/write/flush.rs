@@ -23,7 +23,7 @@ use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::guard::parts::Parts;
 use crate::guard::{Change, Guard, locator};
-use crate::plan::layout::{Edit, FlushRecord, Layout, TableRecord};
+use crate::plan::layout::{Edit, FlushRecord, TableRecord};
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::{OpenTree, Origin};
@@ -137,17 +137,8 @@ impl FlushTask {
     /// Gives up the tables that it has written. The store is being closed, and the log has the
     /// entries; or the key space was dropped.
     pub(crate) fn abandon(self, tree: &OpenTree) {
-        let Some(written) = self.written else { return };
-        let opened = &written.output.opened;
-        let names = |layout: &Arc<Layout>| {
-            let mut tables = layout.runs.iter().flat_map(|run| &run.tables);
-            tables.any(|table| opened.contains_key(&table.file))
-        };
-        let mut installer = tree.installer();
-        // After a panic amid the installation, the manifest may name them.
-        let is_named = tree.manifest().layout().tree(tree.keyspace).is_some_and(names);
-        if !is_named {
-            installer.give_up(tree, &written.output);
+        if let Some(written) = self.written {
+            tree.installer().give_up(tree, &written.output);
         }
     }
 }
@@ -213,7 +204,7 @@ fn edit(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> Edi
     let span = flush_span(now, new.flush);
     let run = output.tables.first().map_or(0, |(file, _)| *file);
     Edit {
-        added: output.records(run, level_of(tree, now, new, output), |_| span),
+        added: output.records(run, level_of(tree, now, new, output), span),
         flushes: vec![FlushRecord { flush: new.flush, first: new.first }],
         next_file: Some(tree.table_files.next_file()),
         next_flush: Some(now.layout.next_flush.max(new.flush.next())),

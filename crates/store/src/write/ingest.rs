@@ -121,8 +121,8 @@ fn ingest_all<E: From<Error>>(
         let flush = engine.installer().take_flush();
         let (first, last) = (sequence, sequence);
         let run = NewRun { flush, first, last, is_flushed: false, first_log: None };
-        if let Err(error) = install(engine, &run, &written) {
-            engine.installer().give_up(engine, &written.output);
+        let installed = engine.or_give_up(&written.output, || install(engine, &run, &written));
+        if let Err(error) = installed {
             drop(written);
             engine.sweep_or_call();
             return Err(error.into());

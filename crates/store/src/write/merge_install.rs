@@ -34,13 +34,13 @@ impl MergePlan {
     pub(crate) fn install(&self, tree: &OpenTree, outputs: Vec<MergeOutput>) -> Result<()> {
         let mut merged = MergeOutput::of_all(outputs);
         merged.level = self.output_level(tree, &merged.run);
-        let installed = match (self.job.target, merged.locator.take()) {
+        let locator = merged.locator.take();
+        let installed = tree.or_give_up(&merged.run, || match (self.job.target, locator) {
             (_, Some(locator)) => self.install_locator(tree, &merged, locator),
             (Target::Inner(_), None) => self.install_inner(tree, &merged),
             (Target::Last, None) => self.install_last(tree, &merged),
-        };
+        });
         if installed.is_err() {
-            tree.installer().give_up(tree, &merged.run);
             drop(merged);
             tree.sweep_or_call();
         }
@@ -54,7 +54,7 @@ impl MergePlan {
         merged: &MergeOutput,
         locator: LocatorMerge,
     ) -> Result<()> {
-        let gone = self.gone(tree, merged);
+        let gone = self.gone(tree, merged)?;
         let mut guard = locator.finish(tree, &gone);
         let mut catch_up =
             |now: &Version| tree.counters.time_guard(|| guard.catch_up(&now.runs, &gone));
@@ -62,13 +62,13 @@ impl MergePlan {
             catch_up(&tree.current.hold())?;
         }
         let prepared_for = tree.current.hold();
-        let edit_then = self.edit(tree, &prepared_for, merged);
+        let edit_then = self.edit(tree, &prepared_for, merged)?;
         let opened = &merged.run.opened;
         let remade = tree.counters.time_guard(|| remade(tree, &prepared_for, &edit_then, opened));
         tree.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = tree.installer();
         let now = tree.current.hold();
-        let edit = self.edit(tree, &now, merged);
+        let edit = self.edit(tree, &now, merged)?;
         // A view that lacks the newest flush is useless. Unordered notes of keys replace it until
         // the next view.
         let guard = match remade.filter(|_| now.guard.is_same(&prepared_for.guard)) {
@@ -87,22 +87,22 @@ impl MergePlan {
     }
 
     /// Returns the inputs of which nothing is left after the merge.
-    fn gone(&self, tree: &OpenTree, merged: &MergeOutput) -> Vec<u64> {
+    fn gone(&self, tree: &OpenTree, merged: &MergeOutput) -> Result<Vec<u64>> {
         let now = tree.current.hold();
-        let after = now.layout.apply(&self.edit(tree, &now, merged));
+        let after = now.layout.apply(&self.edit(tree, &now, merged)?);
         let stays = |id: &u64| after.as_ref().is_ok_and(|after| after.run(*id).is_some());
-        self.job.inputs.iter().copied().filter(|id| !stays(id)).collect()
+        Ok(self.job.inputs.iter().copied().filter(|id| !stays(id)).collect())
     }
 
     fn install_inner(&self, tree: &OpenTree, merged: &MergeOutput) -> Result<()> {
         for pass in 0.. {
             let prepared_for = tree.current.hold();
-            let prepared = self.tidied_parts(tree, &prepared_for, merged);
+            let prepared = self.tidied_parts(tree, &prepared_for, merged)?;
             tree.env.pauses.at(PausePoint::MergePrepared);
             let mut installer = tree.installer();
             let now = tree.current.hold();
             let Some(parts) = now.guard.parts() else {
-                let edit = self.edit(tree, &now, merged);
+                let edit = self.edit(tree, &now, merged)?;
                 return installer.install(tree, &edit, &merged.run.opened, now.guard.clone());
             };
             // Parts that a flush has changed meanwhile are skipped: the flush left no garbage where
@@ -112,10 +112,10 @@ impl MergePlan {
             } else if pass < PASSES_OUTSIDE {
                 continue;
             } else {
-                self.tidied_parts(tree, &now, merged)
+                self.tidied_parts(tree, &now, merged)?
             };
             let guard = Guard::Global(parts.with_fitting(&changes));
-            let edit = self.edit(tree, &now, merged);
+            let edit = self.edit(tree, &now, merged)?;
             installer.install(tree, &edit, &merged.run.opened, guard)?;
             let is_last = merged.level + 1 == now.layout.level_count();
             drop((installer, now));
@@ -137,28 +137,28 @@ impl MergePlan {
         tree: &OpenTree,
         version: &Version,
         merged: &MergeOutput,
-    ) -> Vec<PartChange> {
-        let Some(parts) = version.guard.parts() else { return Vec::new() };
+    ) -> Result<Vec<PartChange>> {
+        let Some(parts) = version.guard.parts() else { return Ok(Vec::new()) };
         if let Some(keys) = &merged.recoded {
             let spans: Vec<Span> = self.inputs.merged.iter().map(PlacedRun::span).collect();
-            return tree.counters.time_guard(|| {
+            return Ok(tree.counters.time_guard(|| {
                 parts.changes(keys, |_, part, keys| {
                     let mut recoder = part.recoder(&spans, self.inputs.span());
                     keys.give_to(&mut recoder);
                     recoder.finish()
                 })
-            });
+            }));
         }
         if merged.level + 2 < version.layout.level_count() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let after = version.layout.apply(&self.edit(tree, version, merged));
-        let Ok(after) = after else { return Vec::new() };
-        tree.counters.time_guard(|| {
+        let after = version.layout.apply(&self.edit(tree, version, merged)?);
+        let Ok(after) = after else { return Ok(Vec::new()) };
+        Ok(tree.counters.time_guard(|| {
             parts.changes_within(&self.job.range, |bounds, part| {
                 part.collect_garbage(&tree.shape_within(&after, bounds))
             })
-        })
+        }))
     }
 
     /// Rebuilds the guard in the merge's key range, and installs it once no run is missing in it.
@@ -185,7 +185,7 @@ impl MergePlan {
         let mut installer = tree.installer();
         let now = tree.current.hold();
         carry_over(&now)?;
-        let edit = self.edit(tree, &now, merged);
+        let edit = self.edit(tree, &now, merged)?;
         let guard = match (now.guard.parts(), prepared) {
             (Some(parts), Some(new)) => {
                 let most = tree.table_files.options.transaction_memory;

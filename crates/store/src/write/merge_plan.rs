@@ -19,10 +19,11 @@ use trommel_filters::{FlushNumber, QueryMix, RunCodes, Span};
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::retention::Retention;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::key_sample::sample_of;
 use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
+use crate::files::table::writer::TableSummary;
 use crate::guard::locator::{self, ExpectedEntries};
 use crate::guard::parts::Parts;
 use crate::plan::flush_size::FlushSize;
@@ -200,25 +201,50 @@ impl MergePlan {
         level.filter(|_| is_done).unwrap_or(oldest.level)
     }
 
-    /// Returns the span of surviving entries with these sequence numbers.
-    fn span(&self, layout: &Layout, (least, greatest): (Sequence, Sequence)) -> Span {
+    /// Returns the records of tables that the merge has written.
+    fn written(
+        &self,
+        tree: &OpenTree,
+        layout: &Layout,
+        run: u64,
+        merged: &MergeOutput,
+    ) -> Result<Vec<TableRecord>> {
+        let records = merged.run.records(run, merged.level, self.inputs.span());
+        let with_span = |(record, (_, summary)): (TableRecord, &(u64, TableSummary))| {
+            let span = self.span(layout, summary.sequences).ok_or_else(|| {
+                let what =
+                    "a merge of entries that are not of their flushes: another store's table?";
+                Error::corrupt(tree.table_files.folder.path(), 0, what)
+            })?;
+            Ok(TableRecord { span, ..record })
+        };
+        records.into_iter().zip(&merged.run.tables).map(with_span).collect()
+    }
+
+    /// Returns the span of surviving entries with these sequence numbers. None: an input has
+    /// entries of flushes that are not its own.
+    fn span(&self, layout: &Layout, (least, greatest): (Sequence, Sequence)) -> Option<Span> {
         let hull = self.inputs.span();
         let lo = layout.flush_of(least).unwrap_or(hull.lo()).max(hull.lo());
         let lo = if self.is_last() { FlushNumber(0) } else { lo };
         // An entry older than every recorded flush came from the oldest run.
         let oldest_end = self.inputs.merged.last().map_or(hull.hi(), |placed| placed.span().hi());
         let hi = layout.flush_of(greatest).map_or(oldest_end, FlushNumber::next);
-        Span::new(lo, hi.min(hull.hi())).expect("an entry's flush lies in its run's span")
+        Span::new(lo, hi.min(hull.hi()))
     }
 
     /// Returns the edit of the tree that the merge makes, for the newest version.
-    pub(crate) fn edit(&self, tree: &OpenTree, now: &Version, merged: &MergeOutput) -> Edit {
-        let (output, level) = (&merged.run, merged.level);
-        let new_run = output.tables.first().map_or(0, |(file, _)| *file);
+    pub(crate) fn edit(
+        &self,
+        tree: &OpenTree,
+        now: &Version,
+        merged: &MergeOutput,
+    ) -> Result<Edit> {
+        let new_run = merged.run.tables.first().map_or(0, |(file, _)| *file);
         let run = if self.job.joins { self.oldest.id } else { new_run };
         let added = match &self.moves {
-            Some(record) => vec![TableRecord { level, ..record.clone() }],
-            None => output.records(run, level, |sequences| self.span(&now.layout, sequences)),
+            Some(record) => vec![TableRecord { level: merged.level, ..record.clone() }],
+            None => self.written(tree, &now.layout, run, merged)?,
         };
         let cuts = || CutsEdit { within: self.job.range.clone(), cuts: merged.cuts.clone() };
         let edit = Edit {
@@ -230,13 +256,13 @@ impl MergePlan {
             ..Edit::default()
         };
         let Some(after) = self.is_last().then(|| now.layout.apply(&edit).ok()) else {
-            return edit;
+            return Ok(edit);
         };
         let needed = needed_by_readers(&now.layout, tree.snapshots.oldest());
         let least = after.as_ref().map_or(FlushNumber(0), least_newer);
         let forget_below = Some(needed.map_or(least, |needed| least.min(needed)));
         let handed_on = after.and_then(|after| self.handed_on(&after));
-        Edit { forget_below, last_merge: handed_on.or(edit.last_merge), ..edit }
+        Ok(Edit { forget_below, last_merge: handed_on.or(edit.last_merge), ..edit })
     }
 
     /// Returns the new progress of a merge over several ranges, if its oldest run has lost its last

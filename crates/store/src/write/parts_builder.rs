@@ -108,16 +108,18 @@ impl SubmergeKeys {
         SubmergeKeys { place, keys, last, cuts }
     }
 
+    /// Adds the key of an entry that is about to be written. Requires: the entries before it were.
     pub(crate) fn push(&mut self, key: &[u8], parts: &PartsBuilder, tree: &OpenTree) {
         match &mut self.last {
             Some(last) if last == key => return,
             Some(last) => key.clone_into(last),
             None => self.last = Some(key.to_vec()),
         }
-        self.keys.push(key);
+        // Without this key: a damaged one may be out of order, which only its writer finds.
         if self.keys.len() >= KEYS_WAITING && parts.turn.load(Ordering::Acquire) == self.place {
             tree.counters.time_guard(|| lock(&parts.building).take(self));
         }
+        self.keys.push(key);
     }
 
     /// Begins a new part at `key`: earlier keys are before it, and later ones are not.

@@ -268,3 +268,6 @@ impl MergeOutput {
         self.run.abandon(&tree.table_files);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,12 @@
 //! each entry.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::door::Door;
 use trommel::Environment;
 use trommel::options::FilterTuning;
 use trommel::stats::ElasticStats;
@@ -217,6 +220,32 @@ fn a_disk_that_refuses_sub_filters_stops_no_get() {
     ask_misses(&db, 300, 0..100);
     assert!(elastic(&db).loads > before.loads);
     assert_eq!(db.stats().expect("open").guard.damaged, [""; 0]);
+}
+
+#[test]
+fn a_read_of_a_sub_filter_that_panics_stops_no_later_one() {
+    let disk = Memory::new();
+    drop(loaded(&disk));
+    let panics = Arc::new(AtomicBool::new(false));
+    let is_on = Arc::clone(&panics);
+    let door = Door::new(&disk, move |operation, _| {
+        if operation == "read" && is_on.load(Ordering::SeqCst) {
+            resume_unwind(Box::new("on purpose"));
+        }
+    });
+    let environment = Environment::new().storage(Arc::new(door));
+    let options = options().block_cache_bytes(1 << 22);
+    let db = Db::open_with(DIR, options, environment).expect("opens");
+    // Every block is in the cache, so that gets read nothing but sub-filters.
+    assert_eq!(db.range(..).filter(|entry| entry.is_ok()).count(), KEYS as usize);
+    let before = elastic(&db);
+    panics.store(true, Ordering::SeqCst);
+    let asked =
+        (0..100).map(|nth| catch_unwind(AssertUnwindSafe(|| ask_misses(&db, 300, nth..nth + 1))));
+    assert!(asked.filter(Result::is_err).count() > 0, "no sub-filter was read");
+    panics.store(false, Ordering::SeqCst);
+    ask_misses(&db, 300, 0..100);
+    assert!(elastic(&db).loads > before.loads);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What the store answers, under every guard: keys, ranges, counts, and what it costs to ask.
 
+#[path = "../door/mod.rs"]
+mod door;
 #[path = "../shapes/mod.rs"]
 mod shapes;
 

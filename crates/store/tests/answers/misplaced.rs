@@ -2,7 +2,8 @@
 //! elsewhere.
 //! ```text
 //! a block    in the place of another one of its table, or of the like one of another table
-//! a table    under the name of another one with the same keys, entries and bytes
+//! a table    under the name of another one with the same keys, entries and bytes; or from another
+//!            store, under its own name
 //! ```
 //! Invariant: it is damage, and named; no older value is an answer.
 
@@ -21,9 +22,13 @@ fn environment(disk: &Memory) -> Environment {
 }
 
 fn open(disk: &Memory) -> trommel::Result<Db> {
+    open_with(disk, GuardKind::Open, 4)
+}
+
+fn open_with(disk: &Memory, guard: GuardKind, size_ratio: u32) -> trommel::Result<Db> {
     let options = Options::new()
-        .guard(GuardKind::Open)
-        .size_ratio(4)
+        .guard(guard)
+        .size_ratio(size_ratio)
         .block_bytes(256)
         .compression(false)
         .sync(SyncPolicy::Always)
@@ -146,4 +151,39 @@ fn a_block_in_the_same_place_of_another_table_is_named() {
     assert!(damage.iter().all(|what| what.contains("data block 1")), "{damage:?}");
     drop(db);
     repair_with("db", &environment(&disk)).expect("repairs");
+}
+
+/// A store whose oldest two runs of level 0 are about to be merged into level 1, and a newer one.
+/// `writes`: how often those keys are written, of which one entry each is kept.
+fn before_an_inner_merge(guard: GuardKind, writes: usize) -> Memory {
+    let disk = Memory::new();
+    let db = open_with(&disk, guard, 2).expect("opens");
+    let put = |n: usize, times: usize| {
+        for _ in 0..times {
+            (0..10).for_each(|at| db.put(format!("key {n:03} {at}"), "value").expect("puts"));
+        }
+        db.flush().expect("flushes");
+    };
+    for n in 0..20 {
+        put(n, 1);
+        db.settle().expect("merges");
+    }
+    while db.step().expect("steps") {}
+    [writes, writes, 1].into_iter().for_each(|times| put(20, times));
+    disk
+}
+
+#[test]
+fn tables_of_another_store_with_later_writes_are_damage_to_a_merge() {
+    for guard in [GuardKind::Open, GuardKind::Grf] {
+        let (disk, other) = (before_an_inner_merge(guard, 1), before_an_inner_merge(guard, 100));
+        let files = tables(&disk);
+        assert_eq!(files, tables(&other));
+        let [.., one, two, _] = &files[..] else { panic!("{files:?}") };
+        [one, two].into_iter().for_each(|path| disk.put_file(path, bytes(&other, path)));
+        let Ok(db) = open_with(&disk, guard, 2) else { continue };
+        let merged = db.settle();
+        assert!(matches!(merged, Err(Error::Corrupt { .. })), "{guard:?}: {merged:?}");
+        assert_eq!(tables(&disk), files, "{guard:?}: tables are left");
+    }
 }

@@ -157,6 +157,17 @@ fn history(db: &Db, acknowledged: &mut Acknowledged) {
     let _ = caught(|| db.checkpoint("copy").is_ok());
 }
 
+/// The number of tables in the store's folder.
+fn tables_on(disk: &Memory) -> u64 {
+    let names = trommel::storage::Storage::list(disk, "db".as_ref()).expect("lists");
+    names.iter().filter(|name| name.ends_with(".table")).count() as u64
+}
+
+/// The number of tables in the tree.
+fn tables_of(db: &Db) -> u64 {
+    db.pinned_tree().peek().runs.iter().map(|run| run.tables).sum()
+}
+
 /// Runs the history with a panic at a call. How many calls there were.
 fn survives(background: Background, who: Panics, at: u64) -> u64 {
     let (disk, fuse) = (Memory::new(), Arc::new(Fuse { at, ..Fuse::default() }));
@@ -179,7 +190,10 @@ fn survives(background: Background, who: Panics, at: u64) -> u64 {
     match background {
         // A thread that has panicked begins anew in a moment.
         Background::Threads(_) => until("writes, flushes and merges", || goes_on().is_ok()),
-        _ => goes_on().expect("writes, flushes and merges go on"),
+        _ => {
+            goes_on().expect("writes, flushes and merges go on");
+            assert_eq!(tables_on(&disk), tables_of(&db), "{when}: tables are left");
+        }
     }
     acknowledged.check(&db, &when);
     fuse.is_off.store(false, Ordering::SeqCst);
@@ -298,11 +312,7 @@ fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
             std::thread::sleep(Duration::from_millis(60));
             is_durable(&disk, "key")
         });
-        let tables = || {
-            let names = trommel::storage::Storage::list(&disk, "db".as_ref()).expect("lists");
-            names.iter().filter(|name| name.ends_with(".table")).count()
-        };
-        until("a sweep", || tables() == 1);
+        until("a sweep", || tables_on(&disk) == 1);
         db.flush().expect("the keeper stops nobody");
         assert_eq!(failure(), None);
         db.close().expect("closes");
@@ -330,8 +340,7 @@ fn an_iterator_that_panics_ends_no_sync() {
     assert!(db.get(0u32.to_be_bytes()).expect("reads").is_none());
     db.put("key", "value").expect("puts");
     until("a sync", || is_durable(&disk, "key"));
-    let names = trommel::storage::Storage::list(&disk, "db".as_ref()).expect("lists");
-    assert!(!names.iter().any(|name| name.ends_with(".table")), "it has left files: {names:?}");
+    assert_eq!(tables_on(&disk), 0, "it has left tables");
     assert_eq!(db.ingest([("a", "b")]).expect("ingests"), 1);
 }
 

@@ -254,7 +254,12 @@ impl SpillCursor {
         }
         let head = self.ahead(HEAD_BYTES)?;
         let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four"));
-        let (body_bytes, checksum) = (number(0) as usize, number(4));
+        let (body_bytes, checksum) = (number(0), number(4));
+        // The length is not checked yet.
+        if u64::from(body_bytes) > BODY_BYTES_MAX {
+            return Err(self.damaged("a block longer than any"));
+        }
+        let body_bytes = body_bytes as usize;
         let mut block = std::mem::take(&mut self.block);
         let checked = &self.ahead(HEAD_BYTES + body_bytes)?[FORM_AT..];
         let unpacked = match crc32c(checked) == checksum {

@@ -160,14 +160,14 @@ fn damage_is_told_with_file_and_place() {
     let mut rows = rows(60);
     rows.sort();
     let len = Cell::new(0);
-    let written = |flip: Option<u64>| -> Result<Vec<Row>> {
+    let written = |damage: &dyn Fn(&Memory)| -> Result<Vec<Row>> {
         // The name is kept, so that the test can reach the file.
         disk.fail_at(2, Fault::Io);
         let mut writer = SpillWriter::create(&place())?;
         rows.iter().try_for_each(|(key, value)| writer.add(key, value))?;
         let spill = writer.finish()?;
         len.set(spill.bytes);
-        flip.into_iter().for_each(|at| disk.flip_bit("sort/000007.sort", at, 3));
+        damage(&disk);
         let mut merge = Merge::new(vec![Source::Spill(SpillCursor::new(spill, shape))], 0)?;
         let mut found = Vec::new();
         while let Some((key, value)) = merge.next()? {
@@ -175,12 +175,19 @@ fn damage_is_told_with_file_and_place() {
         }
         Ok(found)
     };
-    assert_eq!(written(None).expect("reads"), rows);
+    assert_eq!(written(&|_| {}).expect("reads"), rows);
     assert!(len.get() > 1000, "{len:?}");
+    let name = "sort/000007.sort";
+    let is_told = |what: &str, damage: &dyn Fn(&Memory)| match written(damage) {
+        Err(Error::Corrupt { path, .. }) => assert_eq!(path, Path::new(name)),
+        other => panic!("{what}: {other:?}"),
+    };
     for at in 0..len.get() {
-        match written(Some(at)) {
-            Err(Error::Corrupt { path, .. }) => assert_eq!(path, Path::new("sort/000007.sort")),
-            other => panic!("byte {at}: {other:?}"),
-        }
+        is_told(&format!("byte {at}"), &|disk| disk.flip_bit(name, at, 3));
     }
+    is_told("the greatest length", &|disk| {
+        let bytes = disk.file(name).expect("is there");
+        let zeros = (0..32).filter(|bit| bytes[bit / 8] >> (bit % 8) & 1 == 0);
+        zeros.for_each(|bit| disk.flip_bit(name, bit as u64 / 8, bit as u32 % 8));
+    });
 }

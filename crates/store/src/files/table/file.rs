@@ -149,7 +149,13 @@ impl CheckedFile {
         let at = find(sections, TAG_INDEX).ok_or_else(|| self.corrupt(0, "no index"))?;
         let first_section = sections.iter().map(|section| section.offset).min();
         let data_end_max = first_section.expect("the index is a section");
-        Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
+        let stored_bytes = || {
+            // An error here comes again with the first read of a block.
+            let holes = hole_bytes_above(0, &*self.bytes, 0..data_end_max).ok().flatten();
+            data_end_max - holes.unwrap_or(0)
+        };
+        let index = Index::decode(&self.section(at)?, data_end_max, stored_bytes);
+        index.map_err(self.damage(at.offset))
     }
 
     /// Reads the properties, and checks them by themselves. Also returns their offset.

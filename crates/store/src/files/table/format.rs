@@ -348,6 +348,9 @@ pub(crate) fn decode_hashes(bytes: &[u8], entries: u64) -> Result<Vec<u64>> {
     Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
 }
 
+/// Separators of this length are believed, whatever is stored of their blocks.
+const SEPARATOR_BYTES_UNASKED: u64 = 16 << 20;
+
 /// The index: which keys each block has, and where it lies.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -360,8 +363,13 @@ pub(crate) struct Index {
 
 impl Index {
     /// Decodes the index. Fails unless separators ascend, blocks end by `data_end_max`, and each
-    /// block is long enough for its entries and its separator.
-    pub(crate) fn decode(bytes: &[u8], data_end_max: u64) -> Result<Index> {
+    /// block is long enough for its entries and its separator. If separators are long, asks for the
+    /// bytes of blocks that are stored: a file may claim any length with holes.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        data_end_max: u64,
+        stored_bytes: impl FnOnce() -> u64,
+    ) -> Result<Index> {
         let mut input = Reader::new(bytes);
         let block_count = input.len()?;
         // A block takes at least five bytes, so a greater count is false and allocates nothing.
@@ -372,7 +380,8 @@ impl Index {
         offsets.reserve_exact(block_count);
         ranks.reserve_exact(block_count);
         let (mut separators, mut ends) = (Vec::new(), Vec::with_capacity(block_count));
-        let mut continued = Vec::new();
+        let (mut continued, mut stored_bytes) = (Vec::new(), Some(stored_bytes));
+        let mut separator_bytes_max = SEPARATOR_BYTES_UNASKED;
         for block in 0..block_count {
             let len = add_to(&mut offsets, &mut input)?;
             if offsets[offsets.len() - 1] > data_end_max {
@@ -402,6 +411,14 @@ impl Index {
                 return Err(input.corrupt("a separator that the block has no room for"));
             }
             separators.extend_from_slice(rest);
+            if separators.len() as u64 > separator_bytes_max {
+                let stored = stored_bytes.take().map_or(0, |stored| stored());
+                separator_bytes_max =
+                    separator_bytes_max.max(stored.saturating_mul(RATIO_MAX as u64));
+                if separators.len() as u64 > separator_bytes_max {
+                    return Err(input.corrupt("separators of blocks that were never written"));
+                }
+            }
             ends.push(separators.len());
         }
         input.end()?;
@@ -479,6 +496,10 @@ pub(super) fn check_tombstones(
 mod tests {
     use super::*;
 
+    fn decode(bytes: &[u8], data_end: u64) -> Result<Index> {
+        Index::decode(bytes, data_end, || data_end)
+    }
+
     #[test]
     fn the_footer_is_as_the_format_says() {
         let sections = [Section { tag: 0x101, optional: true, offset: 3, len: 4, checksum: 5 }];
@@ -513,43 +534,43 @@ mod tests {
             0xac, 2, 5, 1, 4, 1, b's', // block 2
         ];
         assert_eq!(bytes, expected);
-        let index = Index::decode(&bytes, 600).unwrap();
+        let index = decode(&bytes, 600).unwrap();
         assert_eq!((index.block_count(), index.entry_count()), (3, 12));
         assert_eq!((index.block(2), index.entries(2)), ((300, 300), (7, 5)));
         assert_eq!((index.fences.find(b"drum"), index.fences.find(b"drumz")), (1, 2));
         assert!(index.fences.continues(2, b"drums"));
         for len in 0..bytes.len() {
-            assert!(Index::decode(&bytes[..len], 600).is_err(), "cut at {len}");
+            assert!(decode(&bytes[..len], 600).is_err(), "cut at {len}");
         }
         // A table with range tombstones and no entries.
-        assert_eq!(Index::decode(&[0], 600).unwrap().block_count(), 0);
-        assert!(Index::decode(&[1, 0, 1, 0, 0, 0], 600).is_err(), "a block of no bytes");
-        assert!(Index::decode(&[1, 9, 0, 0, 0, 0], 600).is_err(), "a block of no entries");
-        assert!(Index::decode(&[1, 9, 1, 1, 0, 0], 600).is_err(), "the first block continues none");
-        assert!(Index::decode(&[1, 9, 1, 0, 0, 1, b'x'], 600).is_err(), "a separator before all");
+        assert_eq!(decode(&[0], 600).unwrap().block_count(), 0);
+        assert!(decode(&[1, 0, 1, 0, 0, 0], 600).is_err(), "a block of no bytes");
+        assert!(decode(&[1, 9, 0, 0, 0, 0], 600).is_err(), "a block of no entries");
+        assert!(decode(&[1, 9, 1, 1, 0, 0], 600).is_err(), "the first block continues none");
+        assert!(decode(&[1, 9, 1, 0, 0, 1, b'x'], 600).is_err(), "a separator before all");
         let huge =
             [2, 9, 1, 0, 0, 0, 9, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0];
-        assert!(Index::decode(&huge, 600).is_err(), "a shared length of nearly 2^63");
+        assert!(decode(&huge, 600).is_err(), "a shared length of nearly 2^63");
     }
 
     #[test]
     fn an_index_whose_blocks_are_too_short_for_what_it_says_is_refused() {
         let one = |len: u8, entries: &[u8]| [&[1, len], entries, &[0, 0, 0]].concat();
-        assert!(Index::decode(&one(2, &[0xfe, 3]), 2).is_ok());
-        assert!(Index::decode(&one(2, &[0xff, 3]), 2).is_err(), "511 entries in 2 bytes");
-        assert!(Index::decode(&one(2, &[1]), 1).is_err(), "it reaches into the sections");
+        assert!(decode(&one(2, &[0xfe, 3]), 2).is_ok());
+        assert!(decode(&one(2, &[0xff, 3]), 2).is_err(), "511 entries in 2 bytes");
+        assert!(decode(&one(2, &[1]), 1).is_err(), "it reaches into the sections");
         // One long separator, then blocks of one byte that share all of it would claim memory for
         // nothing.
         let long = vec![b'k'; 600];
         let mut builder = IndexBuilder::default();
         builder.add(100, 3, b"", false);
         (0..4).for_each(|_| builder.add(100, 3, &long, true));
-        assert!(Index::decode(&builder.finish(), 500).is_ok());
+        assert!(decode(&builder.finish(), 500).is_ok());
         let mut builder = IndexBuilder::default();
         builder.add(100, 3, b"", false);
         builder.add(100, 3, &long, false);
         builder.add(1, 1, &long, true);
-        assert!(Index::decode(&builder.finish(), 500).is_err(), "a key of 600 bytes in one byte");
+        assert!(decode(&builder.finish(), 500).is_err(), "a key of 600 bytes in one byte");
     }
 
     #[test]

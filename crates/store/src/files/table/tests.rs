@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
-use trommel_filters::{FilterOptions, kinds};
+use trommel_filters::{FilterOptions, Writer, kinds};
 
 use super::*;
 use crate::entries::checksum;
-use crate::entries::compression::Compression;
+use crate::entries::compression::{Compression, RATIO_MAX};
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
-use crate::entries::entry::{Kind, Sequence};
+use crate::entries::entry::{KEY_BYTES_MAX, Kind, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::files::cache::BlockCache;
+use crate::files::table::file::CheckedFile;
 use crate::files::table::format::{TAG_INDEX, TAIL_SIZE, filter_tag};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
 use crate::storage::io_mode::Access;
@@ -442,3 +443,70 @@ const GOLDEN: [&str; 9] = [
     "0200002d00000000000000110000000000000035e292ff", // properties: at 45, 17 bytes
     "30000000e26b12e60200000014cb7c7654524d4c54424c00", // tail
 ];
+
+/// A file of blocks, which are a hole if they were not written, and of sections.
+struct Blocks {
+    are_written: bool,
+    len: u64,
+    sections: Vec<u8>,
+}
+
+impl ReadAt for Blocks {
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(self.len + self.sections.len() as u64)
+    }
+
+    fn data_after(&self, from: u64) -> std::io::Result<Option<std::ops::Range<u64>>> {
+        let (first, end) = (if self.are_written { 0 } else { self.len }, self.size()?);
+        Ok((from < end).then_some(from.max(first)..end))
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        buffer.copy_from_slice(&self.sections[(offset - self.len) as usize..][..buffer.len()]);
+        Ok(())
+    }
+}
+
+/// Decodes an index whose blocks have the longest separators, which share all but a few bytes.
+/// Returns the memory that this takes.
+fn decode_long_separators(are_written: bool) -> (u64, Result<Index>) {
+    const BLOCKS: u32 = 500;
+    let len = KEY_BYTES_MAX / RATIO_MAX + 2;
+    let mut index = Writer::new();
+    index.varint(BLOCKS.into());
+    for block in 0..BLOCKS {
+        let bytes = block.to_be_bytes();
+        let (shared, rest) = match block {
+            0 => (0, Vec::new()),
+            1 => (0, [&[b'k'; KEY_BYTES_MAX - 4][..], &bytes].concat()),
+            _ => (KEY_BYTES_MAX - bytes.len(), bytes.to_vec()),
+        };
+        index.varint(len as u64);
+        index.varint(1);
+        index.u8(0);
+        index.varint(shared as u64);
+        index.string(&rest);
+    }
+    let sections = index.finish();
+    let (len, checksum) = (len as u64 * u64::from(BLOCKS), checksum::crc32c(&sections));
+    let section = Section {
+        tag: TAG_INDEX,
+        optional: false,
+        offset: len,
+        len: sections.len() as u64,
+        checksum,
+    };
+    let bytes = Arc::new(Blocks { are_written, len, sections });
+    let file = CheckedFile::new(1, PathBuf::from("db/000001.table"), bytes);
+    let mut decoded = None;
+    let memory = allocation_counter::measure(|| decoded = Some(file.index(&[section])));
+    (memory.bytes_max, decoded.expect("it was called"))
+}
+
+#[test]
+fn separators_of_blocks_that_were_never_written_claim_no_memory() {
+    let (bytes, decoded) = decode_long_separators(false);
+    assert!(matches!(decoded, Err(Error::Corrupt { .. })));
+    assert!(bytes < 32 << 20, "{bytes} bytes");
+    assert!(decode_long_separators(true).1.is_ok());
+}

@@ -125,6 +125,14 @@ fn bits_text(guard: &GuardStats) -> String {
     format!("{:.2}{}", guard.bits_per_key, of_parts.unwrap_or_default())
 }
 
+/// The logs that are kept, and the value files that only they need.
+fn kept_text(stats: &Stats) -> String {
+    let logs = format!("{} ({})", whole(stats.kept_logs), bytes(stats.kept_log_bytes));
+    let (files, size) = (stats.kept_value_files, bytes(stats.kept_value_bytes));
+    let values = (files > 0).then(|| format!(", with {} value files ({size})", whole(files)));
+    logs + &values.unwrap_or_default()
+}
+
 fn as_text(stats: &Stats) -> String {
     let guard = &stats.guard;
     let mut table = TextTable::new(1, &["", ""]);
@@ -139,12 +147,7 @@ fn as_text(stats: &Stats) -> String {
     }
     row("logs", format!("{} ({})", whole(stats.logs), bytes(stats.log_bytes)));
     if stats.kept_logs > 0 {
-        let (logs, size) = (whole(stats.kept_logs), bytes(stats.kept_log_bytes));
-        row("logs kept for changes", format!("{logs} ({size})"));
-    }
-    if stats.kept_value_files > 0 {
-        let (files, size) = (whole(stats.kept_value_files), bytes(stats.kept_value_bytes));
-        row("value files kept for changes", format!("{files} ({size})"));
+        row("logs kept for changes", kept_text(stats));
     }
     row("range deletions in tables", whole(range_deletes(stats)));
     row("bytes of tables", bytes(stats.table_bytes()));

@@ -290,7 +290,7 @@ impl LiveLogs {
         lock(&self.state).values.files().cloned().collect()
     }
 
-    /// Holds no value files any more. Requires: the store is being closed, and removes none of them.
+    /// Holds no value files any more. Requires: the store is being closed, and removes none.
     pub(crate) fn release_values(&self) {
         let values = std::mem::take(&mut lock(&self.state).values);
         drop(values);

@@ -6,8 +6,8 @@
 //! The listener hears of each table, and is asked after each piece of a file whether to go on.
 //!
 //! Files with numbers never change, and a restored store uses numbers of its own: see
-//! `tools/own_numbers.rs`. So a file is identified by number, length and the checksum of its end, where
-//! its sections' checksums are.
+//! `tools/own_numbers.rs`. So a file is identified by number, length and the checksum of its end,
+//! where its sections' checksums are.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

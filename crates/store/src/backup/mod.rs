@@ -248,16 +248,16 @@ impl Backups {
     /// Stores the changes since the last call, or since the newest generation if none were shipped.
     /// Returns the range of writes that it shipped. The store must have kept its logs since then:
     /// see [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes). Changes to key spaces
-    /// without a log are not shipped: such key spaces stay as of the generation. Values may have up
-    /// to 1 TiB, and need little memory if they are
+    /// without a log are not shipped: such key spaces stay as of the generation. Once one gets a
+    /// log, that is as a bulk load. Values may have up to 1 TiB, and need little memory if they are
     /// [apart](crate::options::OptionValues::value_threshold).
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store no longer has all logs, or a
-    /// bulk load came since, or a key space got a log, or the logs no longer have the file of a
-    /// value that was overwritten or moved. Make a generation then; later changes are shipped from
-    /// there on. `Io`, `Corrupt`: the store or the backups cannot be read or written. What was
-    /// shipped stays, and the next call continues there.
+    /// bulk load came since, or the logs no longer have the file of a value that was overwritten or
+    /// moved. Make a generation then; later changes are shipped from there on. `Io`, `Corrupt`: the
+    /// store or the backups cannot be read or written. What was shipped stays, and the next call
+    /// continues there.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)

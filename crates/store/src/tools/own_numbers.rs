@@ -8,7 +8,8 @@
 //! distance, since nothing tells it of other restores. It draws from the clock and the path of the
 //! folder, so that one seed gives one history.
 //!
-//! A repaired store is such a store, too: it does not know which numbers were given to what is lost.
+//! A repaired store is such a store, too: it does not know which numbers were given to what is
+//! lost.
 
 use std::path::Path;
 

@@ -67,8 +67,8 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 
 /// Repairs a store so that it opens and verifies, and reports what could not be saved. It reads
 /// everything. Damaged files move to the subfolder `lost`; nothing is deleted. Where entries are
-/// lost, older values of their keys may reappear, and so may deleted keys. If anything is lost or in
-/// doubt, later writes get numbers that no write had: backups and change feeds have to begin anew.
+/// lost, older values of their keys may reappear, and so may deleted keys. If anything is lost or
+/// in doubt, later writes get numbers that no write had: backups and change feeds begin anew.
 ///
 /// All was saved if `lost` and `doubts` of the report are both empty. Only the manifest tells which
 /// tables and logs there were. If it is damaged or missing, other missing files leave no trace, and

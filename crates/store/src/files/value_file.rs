@@ -380,6 +380,11 @@ impl ValueFile {
     fn copy_as_it_is(&self, folder: &OpenFolder, new: &mut dyn Append) -> Result<()> {
         let (old, len) = (folder.open_file(&value_name(self.number))?, self.len());
         for offset in (0..len).step_by(PIECE_BYTES) {
+            // A hole at the end has no value, and may be longer than the disk.
+            let data = old.data_after(offset).map_err(|error| failed(&self.path, offset, error))?;
+            if data.is_none() {
+                break;
+            }
             let span = offset..len.min(offset + PIECE_BYTES as u64);
             let bytes = read_span(&*old, &self.path, &span)?;
             new.append(&bytes).map_err(Error::io(&self.path))?;

@@ -67,9 +67,9 @@
 //! | count the cache lines that a probe reads | [`Trace`], [`LineCounter`] |
 //! | build on bits, hash, fingerprints | [`bits`], [`hash`](mod@hash), [`fingerprint`] |
 //!
-//! Readers check bytes from disk and return [`Corrupt`] if they are wrong. No bytes make a filter of
-//! a table panic. Images of a [`Part`] guard against accidents only: those with a forged checksum may
-//! give a part that panics.
+//! Readers check bytes from disk and return [`Corrupt`] if they are wrong. No bytes make a filter
+//! of a table panic. Images of a [`Part`] guard against accidents only: those with a forged
+//! checksum may give a part that panics.
 
 #![cfg_attr(not(test), no_std)]
 

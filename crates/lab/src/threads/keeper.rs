@@ -89,26 +89,23 @@ pub(super) fn keep(
             }
             18 | 19 => {
                 does("verifies");
-                verify(db, shared)?;
-                Ok(())
+                Ok(verify(db, shared)?)
             }
             20..24 => {
                 does("makes a checkpoint, opens it and compares");
                 let folder = shared.plan.folder.join(format!("copy-{copies}"));
                 copies += 1;
-                checkpoint(db, shared, &folder, &mut rng)
-                    .map_err(|wrong| format!("checkpoint: {wrong}"))?;
-                Ok(())
+                let made = checkpoint(db, shared, &folder, &mut rng);
+                Ok(made.map_err(|wrong| format!("checkpoint: {wrong}"))?)
             }
             24 => {
                 does("backs up, restores it, opens it and compares");
-                back_up(db, shared, &backups, &mut rng)?;
-                Ok(())
+                Ok(back_up(db, shared, &backups, &mut rng)?)
             }
             25 => {
                 does("ships, restores up to its end, opens it and compares");
-                ship(db, shared, &backups, &mut rng).map_err(|wrong| format!("ship: {wrong}"))?;
-                Ok(())
+                let shipped = ship(db, shared, &backups, &mut rng);
+                Ok(shipped.map_err(|wrong| format!("ship: {wrong}"))?)
             }
             _ => {
                 std::thread::sleep(Duration::from_micros(rng.below(20_000)));

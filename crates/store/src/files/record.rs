@@ -305,9 +305,9 @@ fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the offset of the first valid record from `from` on. `room`: how many bytes the payloads
-/// may have that are still to be checked, of a file as many as it has. Returns an error if they have
-/// more, so that records overlap.
+/// Returns the offset of the first valid record from `from` on. `room`: how many bytes the
+/// payloads may have that are still to be checked, of a file as many as it has. Returns an error
+/// if they have more, so that records overlap.
 pub(crate) fn next_record(
     bytes: &[u8],
     from: usize,

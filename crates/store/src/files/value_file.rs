@@ -219,8 +219,8 @@ impl ValueFile {
         }
     }
 
-    /// Closes the handles for writing, even if something is not durable. Requires: nobody appends or
-    /// syncs any more.
+    /// Closes the handles for writing, even if something is not durable. Requires: nobody appends
+    /// or syncs any more.
     pub(super) fn close(&self) {
         self.end_appends();
         lock(&self.syncing).syncer = None;

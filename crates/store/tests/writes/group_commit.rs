@@ -107,7 +107,7 @@ fn writers_that_give_up_leave_the_queue_and_the_others_are_written() {
     let environment = Environment::new().storage(Arc::new(slow));
     let options = Options::new().sync(SyncPolicy::Always);
     let db = Db::open_with("db", options, environment).expect("opens");
-    let give_up_now_and_then = || ASKED.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+    let give_up_now_and_then = || ASKED.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
     std::thread::scope(|scope| {
         for thread in 0..6u64 {
             let db = &db;

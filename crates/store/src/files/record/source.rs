@@ -77,8 +77,8 @@ impl<'p> RecordReader<'p> {
         Ok((checksum::crc32c(payload) == checksum).then_some(payload))
     }
 
-    /// Returns length and checksum of the payload that a valid head at `at` claims. `None`: there is
-    /// none, or the file ends before the payload does.
+    /// Returns length and checksum of the payload that a valid head at `at` claims. `None`: there
+    /// is none, or the file ends before the payload does.
     fn head(&mut self, at: u64) -> Result<Option<(u64, u32)>> {
         let Some(room) = self.size.checked_sub(at + HEAD_SIZE as u64) else { return Ok(None) };
         let salt = self.salt;

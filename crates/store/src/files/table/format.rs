@@ -349,7 +349,7 @@ pub(crate) fn decode_hashes(bytes: &[u8], entries: u64) -> Result<Vec<u64>> {
 }
 
 /// Separators of this length are believed, whatever is stored of their blocks.
-const SEPARATOR_BYTES_UNASKED: u64 = 16 << 20;
+const SEPARATOR_BYTES_UNASKED: u64 = 8 << 20;
 
 /// The index: which keys each block has, and where it lies.
 #[derive(Debug)]

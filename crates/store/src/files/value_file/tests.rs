@@ -199,25 +199,3 @@ fn every_damaged_byte_is_found_and_so_is_another_place() {
         assert!(decode_header(&damaged, 12).is_err(), "byte {place}");
     }
 }
-
-#[test] // A terabyte of nothing was copied, or as much of it as the disk took.
-fn a_found_file_that_ends_in_a_hole_is_copied_without_it() {
-    use crate::storage::disk::Disk;
-    use crate::storage::io_mode::Access;
-    let dir = tempfile::tempdir().expect("a folder");
-    let (path, value) = (dir.path().join(value_name(7)), noise(1000));
-    let folder = OpenFolder::open(&Disk, dir.path()).expect("opens");
-    let files = OpenFiles::new(folder.clone(), Access::default(), 8);
-    let made = ValueFile::create(&folder, 7, KeyspaceId(0), Compression::None).expect("is made");
-    let at = made.append(&value).expect("appends").expect("it takes values");
-    drop(made);
-    let grown = std::fs::File::options().write(true).open(&path).expect("opens");
-    grown.set_len(64 << 20).expect("a file system with sparse files");
-    let found = ValueFile::open(&files, 7).expect("opens");
-    found.doubt();
-    found.make_durable(&files, &folder).expect("is copied");
-    let len = std::fs::metadata(&path).expect("is there").len();
-    assert!(len <= PIECE_BYTES as u64, "{len} bytes were copied");
-    let read = found.read(&files, &at).expect("reads");
-    assert!(read.bytes[read.range] == value);
-}

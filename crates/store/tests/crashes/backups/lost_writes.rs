@@ -74,10 +74,11 @@ fn a_new_generation_replaces_those_with_writes_that_a_power_cut_has_taken() {
     let mut moments = Vec::new();
     for (turn, count) in [3u8, 12, 20].into_iter().enumerate() {
         (20..20 + count).for_each(|key| db.put([key], [turn as u8]).expect("puts"));
-        world.clock.advance(Duration::from_secs(60));
+        world.clock.advance(Duration::from_secs(59));
         let shipped = backups.ship(&db).expect("ships");
         assert_eq!(shipped.to - shipped.from, u64::from(count));
         moments.push((shipped.to, world.clock.since_epoch(), contents(&db)));
+        world.clock.advance(Duration::from_secs(1));
     }
     for (number, time, expected) in moments {
         for (until, dir) in [(Until::Sequence(number), "number"), (Until::Time(time), "time")] {

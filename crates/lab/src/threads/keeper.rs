@@ -93,10 +93,9 @@ pub(super) fn keep(
             }
             20..24 => {
                 does("makes a checkpoint, opens it and compares");
-                let folder = shared.plan.folder.join(format!("copy-{copies}"));
                 copies += 1;
-                let made = checkpoint(db, shared, &folder, &mut rng);
-                Ok(made.map_err(|wrong| format!("checkpoint: {wrong}"))?)
+                let folder = shared.plan.folder.join(format!("copy-{copies}"));
+                checkpoint(db, shared, &folder, &mut rng).map(Ok)?
             }
             24 => {
                 does("backs up, restores it, opens it and compares");
@@ -179,7 +178,7 @@ pub(super) fn verify(db: &Db, shared: &Shared) -> Checked<()> {
 
 fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked<()> {
     let least = shared.ledger.done();
-    db.checkpoint(folder).map_err(|error| error.to_string())?;
+    db.checkpoint(folder).map_err(|error| format!("checkpoint: {error}"))?;
     let most = shared.ledger.begun();
     compare_copy(shared, folder, (&least, &most), rng)?;
     shared.counts.checkpoints.add(1);

@@ -62,7 +62,7 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
     let (live, (count, bytes)) = (stats.table_file_bytes, of(".table"));
     let right = count <= tables
         && bytes <= live
-        && of(".value").0 <= stats.value_files
+        && of(".value").0 <= stats.value_files + stats.kept_value_files
         && of(".wal").0 <= 1 + stats.memtables + stats.kept_logs
         && of(".filter").0 <= stats.partitions.len() as u64
         && of(".new").0 == 0

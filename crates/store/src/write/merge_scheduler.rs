@@ -16,7 +16,7 @@ use crate::sync::{Arc, Ordering, current, lock};
 use crate::write::engine::Engine;
 use crate::write::merge_plan::MergePlan;
 use crate::write::open_merges::{AfterStep, Leftovers, MergeId};
-use crate::write::submerge::Submerge;
+use crate::write::submerge::{MergeOutput, Submerge};
 use crate::write::work::Work;
 
 impl Leftovers {
@@ -72,12 +72,23 @@ impl Engine {
     }
 
     fn go_on_merging(&self, mut step: MergeStep<'_>) -> Result<bool, Failed> {
-        let id = step.id;
         let submerge = step.submerge.as_mut().expect("the caller has taken one");
         let done = submerge.step(self);
         let read = submerge.take_read();
         self.counters.merged_entries.fetch_add(read.entries, Ordering::Relaxed);
+        let stepped = self.has_stepped(step, done);
+        // Last: a clock that panics takes no output with it.
         self.rate_limiter.spend(read.bytes, self.env.clock.now());
+        stepped
+    }
+
+    /// Goes on after a step of a submerge: it waits for its next one, or its merge is installed.
+    fn has_stepped(
+        &self,
+        mut step: MergeStep<'_>,
+        done: Result<Option<MergeOutput>, Error>,
+    ) -> Result<bool, Failed> {
+        let id = step.id;
         let done = done.map_err(|error| step.failed(error))?;
         let submerge = step.submerge.take().expect("as above");
         let plan = Arc::clone(submerge.plan());

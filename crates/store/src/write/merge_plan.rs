@@ -209,6 +209,10 @@ impl MergePlan {
         run: u64,
         merged: &MergeOutput,
     ) -> Result<Vec<TableRecord>> {
+        // Then there may be no inputs, either.
+        if merged.run.tables.is_empty() {
+            return Ok(Vec::new());
+        }
         let records = merged.run.records(run, merged.level, self.inputs.span());
         let with_span = |(record, (_, summary)): (TableRecord, &(u64, TableSummary))| {
             let span = self.span(layout, summary.sequences).ok_or_else(|| {

@@ -200,7 +200,8 @@ impl Commit {
         let taken = std::mem::take(write);
         let own = Arc::new(Waiting { write: taken, sync, result: Mutex::new(None) });
         self.enqueue(&mut queue, &own);
-        let (mut looks, mut asked_at) = (!sync, now());
+        let mut looks = !sync;
+        let mut asked_at = giving_up::is_possible().then(now);
         loop {
             if let Some(result) = lock(&own.result).take() {
                 if let Err(Error::LockTimeout { .. }) = result {
@@ -215,10 +216,9 @@ impl Commit {
                 continue;
             }
             queue = self.wait_for_turn(queue, std::mem::take(&mut looks));
-            let is_possible = giving_up::is_possible();
-            if is_possible && now().saturating_duration_since(asked_at) >= giving_up::STEP {
+            if asked_at.is_some_and(|at| now().saturating_duration_since(at) >= giving_up::STEP) {
                 queue = self.ask_outside(engine, queue, &own)?;
-                asked_at = now();
+                asked_at = Some(now());
             }
         }
     }

@@ -13,15 +13,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use trommel::Environment;
 use trommel::filters::register_run_locator;
+use trommel::options::Granularity;
 use trommel::storage::Memory;
-use trommel::{Background, Db, GuardKind, Options, Policy, Snapshot, SyncPolicy};
+use trommel::{Background, Db, FollowOptions, GuardKind, Options, Policy, Snapshot, SyncPolicy};
 use trommel_filters::hash::{HashUse, hash_key};
 use trommel_filters::{
     AnyRunLocatorBuilder, Query, RunLocator, RunLocatorBuilder, RunLocatorKind, RunLocatorSize,
     RunSlot, SlotSet, Trace, TreePlan,
 };
 
-/// Keys that moved from one slot to another, and filters that were made, of all tests.
+/// Keys that moved from one slot to another, and filters that were made of a run's, of all tests.
 static MOVED: AtomicU64 = AtomicU64::new(0);
 static MADE: AtomicU64 = AtomicU64::new(0);
 /// The tests take turns: they count together.
@@ -105,7 +106,6 @@ impl RunLocatorBuilder for Exact {
     type Filter = Exact;
 
     fn new(plan: &TreePlan) -> Self {
-        MADE.fetch_add(1, Ordering::Relaxed);
         Exact { plan: plan.clone(), counts: HashMap::new() }
     }
 
@@ -119,6 +119,7 @@ impl RunLocatorBuilder for Exact {
     }
 
     fn finish(self) -> Exact {
+        MADE.fetch_add(u64::from(!self.counts.is_empty()), Ordering::Relaxed);
         self
     }
 }
@@ -195,6 +196,29 @@ fn gives_what_the_model_has(db: &Db, model: &Model, held: &Option<(Snapshot, Mod
 
 const KEYS: u64 = 300;
 
+/// Writes, flushes, merges: one of them.
+fn do_something(db: &Db, model: &mut Model, numbers: &mut Numbers, step: u64) {
+    let number = numbers.below(KEYS);
+    match numbers.below(100) {
+        0..60 => {
+            db.put(number.to_be_bytes(), step.to_be_bytes()).expect("puts");
+            model.insert(number, step);
+        }
+        60..75 => {
+            db.delete(number.to_be_bytes()).expect("deletes");
+            model.remove(&number);
+        }
+        75..77 => {
+            let end = number + 1 + numbers.below(KEYS / 3);
+            db.delete_range(number.to_be_bytes(), end.to_be_bytes()).expect("deletes");
+            model.retain(|key, _| !(number..end).contains(key));
+        }
+        77..84 => db.flush().expect("flushes"),
+        84..99 => _ = db.step().expect("merges"),
+        _ => db.settle().expect("merges"),
+    }
+}
+
 #[test]
 fn merges_note_what_they_do_under_every_policy() {
     let _turn = turn();
@@ -205,31 +229,15 @@ fn merges_note_what_they_do_under_every_policy() {
             let mut numbers = Numbers(nth as u64 * 100 + u64::from(size_ratio));
             let (mut model, mut db, mut held) = (Model::new(), open(&disk, &options), None);
             for step in 0..4_000u64 {
-                let number = numbers.below(KEYS);
                 match numbers.below(100) {
-                    0..60 => {
-                        db.put(number.to_be_bytes(), step.to_be_bytes()).expect("puts");
-                        model.insert(number, step);
-                    }
-                    60..75 => {
-                        db.delete(number.to_be_bytes()).expect("deletes");
-                        model.remove(&number);
-                    }
-                    75..77 => {
-                        let end = number + 1 + numbers.below(KEYS / 3);
-                        db.delete_range(number.to_be_bytes(), end.to_be_bytes()).expect("deletes");
-                        model.retain(|key, _| !(number..end).contains(key));
-                    }
-                    77..83 => db.flush().expect("flushes"),
-                    83..97 => _ = db.step().expect("merges"),
-                    97 => held = Some((db.snapshot(), model.clone())),
-                    98 => held = None,
-                    _ if numbers.below(4) == 0 => {
+                    0 => held = Some((db.snapshot(), model.clone())),
+                    1 => held = None,
+                    2 if numbers.below(4) == 0 => {
                         held = None;
                         drop(db);
                         db = open(&disk, &options);
                     }
-                    _ => db.settle().expect("merges"),
+                    _ => do_something(&db, &mut model, &mut numbers, step),
                 }
                 if step % 200 == 0 {
                     gives_what_the_model_has(&db, &model, &held, &format!("{name}, {step}"));
@@ -237,6 +245,52 @@ fn merges_note_what_they_do_under_every_policy() {
             }
             db.settle().expect("merges");
             gives_what_the_model_has(&db, &model, &held, name);
+        }
+    }
+}
+
+/// Splits runs into many tables, and merges a key range at a time.
+fn in_parts(options: Options) -> Options {
+    options.granularity(Granularity::Partitioned).table_bytes(4096).partition_bytes(1024)
+}
+
+#[test] // A follower's filter was made anew from all tables at each flush and merge.
+fn a_follower_notes_what_merges_did_under_every_policy() {
+    let _turn = turn();
+    for (nth, name) in Policy::NAMES.into_iter().enumerate() {
+        for (size_ratio, tune) in [(2, in_parts as fn(Options) -> Options), (5, |options| options)]
+        {
+            let policy = Policy::named(name).expect("a preset");
+            let (disk, options) = (Memory::new(), tune(options(policy, size_ratio)));
+            let db = open(&disk, &options);
+            let environment = Environment::new().storage(Arc::new(disk.clone()));
+            let follower = Db::follow_with("db", FollowOptions::new(), environment);
+            let follower = follower.expect("follows");
+            let (mut model, mut numbers) = (Model::new(), Numbers(nth as u64 + 1000));
+            let (mut changes, mut made, mut levels) = (0, 0, String::new());
+            for step in 0..4_000u64 {
+                do_something(&db, &mut model, &mut numbers, step);
+                // What is behind it is one edit, or many.
+                if numbers.below(1 + step / 100 % 20) > 0 {
+                    continue;
+                }
+                // The log's last group counts for a follower when another one is behind it.
+                db.put("last", "").expect("puts");
+                let before = MADE.load(Ordering::Relaxed);
+                follower.catch_up().expect("catches up");
+                made += MADE.load(Ordering::Relaxed) - before;
+                let now = format!("{:?}", follower.stats().expect("open").levels);
+                changes += u64::from(std::mem::replace(&mut levels, now) != levels);
+                for number in 0..KEYS {
+                    let found = follower.get(number.to_be_bytes()).expect("gets");
+                    let found =
+                        found.map(|value| u64::from_be_bytes(value[..].try_into().unwrap()));
+                    let expected = model.get(&number).copied();
+                    assert_eq!(found, expected, "{name}, {size_ratio}, {step}: key {number}");
+                }
+            }
+            // Now and then all runs become one.
+            assert!(made * 3 < changes, "{name}, {size_ratio}: {made} filters, {changes} changes");
         }
     }
 }

@@ -24,7 +24,7 @@ use super::writer::expiry_at;
 use crate::keys::rng::Rng;
 
 const STEPS: u32 = 1200;
-const SEEDS: u64 = 6;
+const SEEDS: u64 = 4;
 /// Final questions of each kind.
 const QUESTIONS: usize = 100;
 

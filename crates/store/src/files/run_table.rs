@@ -109,6 +109,12 @@ impl RunTable {
         }
     }
 
+    /// Whether it has the same keys as another one: those of the same part of the same file.
+    pub(crate) fn is_same(&self, other: &RunTable) -> bool {
+        let bounds = |table: &RunTable| table.trim.as_ref().map(|trim| Arc::clone(&trim.bounds));
+        self.table.file() == other.table.file() && bounds(self) == bounds(other)
+    }
+
     pub(crate) fn is_trimmed(&self) -> bool {
         self.trim.is_some()
     }

@@ -82,7 +82,7 @@ impl LocatorGuard {
         source: &mut KeySource,
     ) -> Result<Self> {
         let mut builder = kind.builder(&plan);
-        source.run(&oldest.run, kind, |key| match key {
+        source.tables(oldest.run.tables(), kind, |key| match key {
             KeyOrHash::Hash(hash) => builder.push_hash(hash),
             KeyOrHash::Key(key) => builder.push(key),
         })?;
@@ -243,7 +243,7 @@ impl LocatorGuard {
         let slot = self.add_run(placed.id, placed.level, placed.span(), entries);
         let Some(slot) = slot else { return Ok(()) };
         let kind = self.kind();
-        source.run(&placed.run, kind, |key| match key {
+        source.tables(placed.run.tables(), kind, |key| match key {
             KeyOrHash::Hash(hash) => self.filter.note_hash(hash, None, Some(slot)),
             KeyOrHash::Key(key) => self.filter.note(key, None, Some(slot)),
         })
@@ -392,6 +392,9 @@ fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let levels = layout.level_count().max(levels.unwrap_or(1));
     plan(options, levels, expected.room())
 }
+
+mod followed;
+pub(crate) use followed::followed;
 
 mod keys;
 use keys::KeyOrHash;

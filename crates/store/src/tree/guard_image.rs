@@ -239,6 +239,15 @@ pub(crate) fn follow(
         {
             Ok(Recovered::sound(known.clone(), FilterRecovery::Nothing))
         }
+        (Guard::Locator(_), Guard::Locator(known)) if !version.runs.is_empty() => {
+            let guard = locator::followed(
+                known,
+                &table_files.options,
+                &old.runs,
+                (&version.layout, &version.runs),
+            )?;
+            Ok(Recovered::sound(Guard::Locator(Arc::new(guard)), FilterRecovery::Nothing))
+        }
         _ => recover(table_files, version),
     }
 }

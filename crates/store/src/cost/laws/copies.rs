@@ -12,7 +12,8 @@ use super::counted::{Counted, Used};
 use super::files::file_bytes;
 use super::{Cost, Law, ROWS, VALUE, World, key};
 use crate::backup::{Backups, FolderObjects, Generation};
-use crate::{Background, Db, FollowOptions, Follower, Options, SyncPolicy};
+use crate::{Background, Db, FollowOptions, Follower, GuardKind, Options, SyncPolicy};
+use trommel_guards::kinds;
 
 const MIB: u64 = 1 << 20;
 /// The cost of a look that finds nothing: the manifest's marks, and the log's last group.
@@ -21,7 +22,11 @@ const BYTES_OF_A_LOOK: u64 = 4096;
 
 /// Makes a store with this many rows in tables, and a follower of it.
 fn followed(rows: u64) -> (World, Counted, Follower) {
-    let world = World::new(|options| options);
+    followed_with(GuardKind::Grf, rows)
+}
+
+fn followed_with(guard: GuardKind, rows: u64) -> (World, Counted, Follower) {
+    let world = World::new(|options| options.guard(guard));
     (0..rows).for_each(|n| world.put(b'm', n));
     world.db().compact().expect("merges");
     let disk = Counted::of(&world.disk);
@@ -82,21 +87,33 @@ fn a_follower_pays_for_each_new_entry() {
     assert_eq!(used.breaks(used_by_large, Law::Linear), None);
 }
 
+/// Makes this many rows, and then a table of 100. Returns what it costs a follower.
+fn caught_up_with_a_table(guard: GuardKind, rows: u64) -> Cost {
+    let (mut world, disk, follower) = followed_with(guard, rows);
+    let before = file_bytes(&world, ".table");
+    (0..100).for_each(|n| world.put(b'o', n));
+    caught_up(&mut world, &disk, &follower);
+    world.db().flush().expect("flushes");
+    let new = file_bytes(&world, ".table") - before;
+    let (cost, used) = caught_up(&mut world, &disk, &follower);
+    assert!(used.read_bytes <= 3 * new + 2 * BYTES_OF_A_LOOK, "{guard:?}, {new} bytes: {used:?}");
+    cost
+}
+
 /// The guard, too, reads only the new tables' keys.
 #[test]
 fn a_follower_reads_new_tables_and_old_ones_not_at_all() {
-    let costs = [1000, 10_000].map(|rows| {
-        let (mut world, disk, follower) = followed(rows);
-        let before = file_bytes(&world, ".table");
-        (0..100).for_each(|n| world.put(b'o', n));
-        caught_up(&mut world, &disk, &follower);
-        world.db().flush().expect("flushes");
-        let new = file_bytes(&world, ".table") - before;
-        let (cost, used) = caught_up(&mut world, &disk, &follower);
-        assert!(used.read_bytes <= 3 * new + 2 * BYTES_OF_A_LOOK, "{new} bytes: {used:?}");
-        cost
-    });
+    let costs = [1000, 10_000].map(|rows| caught_up_with_a_table(GuardKind::Grf, rows));
     assert_eq!(costs[0].breaks(costs[1], Law::Linear), None);
+}
+
+#[test] // A filter that knows each key's run was made anew from all tables at each flush and merge.
+fn a_follower_keeps_a_filter_of_runs_and_reads_new_tables_alone() {
+    for kind in [kinds::CHUCKY, kinds::CHUCKY_PLAIN, kinds::REMIX] {
+        let costs =
+            [1000, 10_000].map(|rows| caught_up_with_a_table(GuardKind::Locator(kind), rows));
+        assert_eq!(costs[0].breaks(costs[1], Law::Linear), None, "{kind:?}");
+    }
 }
 
 /// A store, and the place of its backups.

@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::files::distinct_keys::for_each_key;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
-use crate::sync::Arc;
 
 /// A key, or its hash.
 pub(crate) enum KeyOrHash<'a> {
@@ -34,21 +33,21 @@ pub(crate) struct KeySource {
 }
 
 impl KeySource {
-    /// Calls `f` with each key of a run.
-    pub(super) fn run(
+    /// Calls `f` with each key of these tables of a run.
+    pub(super) fn tables<'t>(
         &mut self,
-        run: &Arc<Run>,
+        tables: impl IntoIterator<Item = &'t RunTable>,
         kind: &dyn RunLocatorKind,
         mut f: impl FnMut(KeyOrHash<'_>),
     ) -> Result<()> {
-        if !kind.takes_hashes() {
-            self.keys += run.tables().len();
-            return for_each_key(run, |key| f(KeyOrHash::Key(key)));
-        }
-        run.tables().iter().try_for_each(|table| self.table(table, &mut f))
+        let takes_hashes = kind.takes_hashes();
+        tables.into_iter().try_for_each(|table| match takes_hashes {
+            true => self.hashes(table, &mut f),
+            false => self.keys_of(table, &mut f),
+        })
     }
 
-    fn table(&mut self, table: &RunTable, f: &mut impl FnMut(KeyOrHash<'_>)) -> Result<()> {
+    fn hashes(&mut self, table: &RunTable, f: &mut impl FnMut(KeyOrHash<'_>)) -> Result<()> {
         // Some hashes of a trimmed table belong to keys that are no longer in the tree.
         let hashes = if table.is_trimmed() { Ok(None) } else { table.table.key_hashes() };
         if let Ok(Some(hashes)) = hashes {
@@ -56,8 +55,12 @@ impl KeySource {
             hashes.into_iter().for_each(|hash| f(KeyOrHash::Hash(hash)));
             return Ok(());
         }
-        self.keys += 1;
         self.unusable += usize::from(hashes.is_err());
+        self.keys_of(table, f)
+    }
+
+    fn keys_of(&mut self, table: &RunTable, f: &mut impl FnMut(KeyOrHash<'_>)) -> Result<()> {
+        self.keys += 1;
         let run = Run::of_table(table.clone()).expect("one table is a run");
         for_each_key(&run, |key| f(KeyOrHash::Key(key)))
     }
@@ -101,6 +104,7 @@ mod tests {
     use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::storage::traits::Storage;
+    use crate::sync::Arc;
     use crate::tools::progress::{Steps, unheard};
     use crate::write::engine::Engine;
     use std::path::{Path, PathBuf};

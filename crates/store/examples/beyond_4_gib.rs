@@ -3,6 +3,8 @@
 //! ```text
 //! cargo run --release -p trommel --example beyond_4_gib -- DIR
 //!
+//! value of 5 GiB  put from a stream ---> read as a stream, all of it and around 4 GiB, in little
+//!                 memory ---> opened again ---> deleted, its room freed
 //! rows of 1 MiB   put ---> closed in peace ---> opened from its log, written to ---> flushed:
 //!                 one table ---> merged, copied
 //! values of 1 GiB put, replaced, flushed, merged, read; one byte more is refused
@@ -10,6 +12,7 @@
 //! It takes 8 GiB of memory, 13 GiB of disk in DIR, which it makes and removes, and some minutes.
 //! Invariant: it ends well only if every row was read back as it was written, after each step.
 
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -185,12 +188,106 @@ fn longest_values(dir: &Path, steps: &mut Steps) -> Outcome {
     Ok(())
 }
 
+/// A value longer than 32 bits can tell.
+const STREAM_BYTES: u64 = 5 * GIB + 7;
+/// What such a value may add to the process's memory, whatever its length.
+const STREAM_MEMORY: u64 = 8 << 20;
+
+/// The bytes of a long value, each word made from its place.
+struct Words {
+    place: u64,
+    end: u64,
+}
+
+impl Words {
+    fn between(place: u64, end: u64) -> Words {
+        Words { place, end }
+    }
+}
+
+impl Read for Words {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let len = (out.len() as u64).min(self.end - self.place) as usize;
+        let mut at = 0;
+        while at < len {
+            let within = (self.place % 8) as usize;
+            let word = (self.place / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            let some = &word.to_le_bytes()[within..][..(8 - within).min(len - at)];
+            out[at..at + some.len()].copy_from_slice(some);
+            (at, self.place) = (at + some.len(), self.place + some.len() as u64);
+        }
+        Ok(len)
+    }
+}
+
+/// Whether two streams give the same bytes.
+fn same(mut one: impl Read, mut other: impl Read) -> io::Result<bool> {
+    let (mut ours, mut theirs) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let len = one.read(&mut ours)?;
+        if len == 0 {
+            return Ok(other.read(&mut theirs)? == 0);
+        }
+        if other.read_exact(&mut theirs[..len]).is_err() || ours[..len] != theirs[..len] {
+            return Ok(false);
+        }
+    }
+}
+
+/// The most memory that the process has taken so far. None: this system does not tell.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+fn bytes_of_values(db: &Db) -> u64 {
+    db.stats().expect("open").value_bytes
+}
+
+fn streamed_value(dir: &Path, steps: &mut Steps) -> Outcome {
+    let db = Db::open(dir, Options::new().value_garbage_share(0.1))?;
+    db.put_reader("short", 1 << 20, Words::between(0, 1 << 20))?;
+    let before = peak_memory();
+    db.put_reader("long", STREAM_BYTES, Words::between(0, STREAM_BYTES))?;
+    let check = |db: &Db| -> Outcome {
+        let mut value = db.get_reader("long")?.ok_or("a long value is not found")?;
+        require(value.seek(SeekFrom::End(0))? == STREAM_BYTES, "a long value has another length")?;
+        for from in [4 * GIB - 3, STREAM_BYTES - 5, 0] {
+            value.seek(SeekFrom::Start(from))?;
+            let is_same = same(&mut value, Words::between(from, STREAM_BYTES))?;
+            require(is_same, "a long value is another one")?;
+        }
+        Ok(())
+    };
+    check(&db)?;
+    db.close()?;
+    let db = Db::open(dir, Options::new().value_garbage_share(0.1))?;
+    check(&db)?;
+    if let Some((before, after)) = before.zip(peak_memory()) {
+        let more = after.saturating_sub(before);
+        let what = format!("a value of 5 GiB takes {} KiB of memory", more >> 10);
+        require(more <= STREAM_MEMORY, &what)?;
+        steps.next(&what);
+    }
+    verify(&db)?;
+    db.delete("long")?;
+    db.compact()?;
+    require(bytes_of_values(&db) < GIB, "a long value that is deleted still takes its room")?;
+    db.close()?;
+    steps.next("a value of 5 GiB is written and read as a stream, and deleted");
+    Ok(())
+}
+
 fn main() -> Outcome {
     let dir = std::env::args_os().nth(1).ok_or("name a folder that is to be made")?;
     let dir = Path::new(&dir);
     std::fs::create_dir(dir)?;
     let mut steps = Steps(Instant::now());
-    let done = rows_beyond(&dir.join("rows"), &mut steps)
+    // First, as the others take much memory.
+    let done = streamed_value(&dir.join("stream"), &mut steps)
+        .and_then(|()| Ok(std::fs::remove_dir_all(dir.join("stream"))?))
+        .and_then(|()| rows_beyond(&dir.join("rows"), &mut steps))
         .and_then(|()| Ok(std::fs::remove_dir_all(dir.join("rows"))?))
         .and_then(|()| longest_values(&dir.join("values"), &mut steps));
     std::fs::remove_dir_all(dir)?;

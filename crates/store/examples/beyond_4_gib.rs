@@ -44,9 +44,10 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// One memtable has all of it, and one table.
+/// One memtable has all of it, and one table: values are not apart.
 fn options() -> Options {
     Options::new()
+        .value_threshold(0)
         .write_buffer_bytes(16 << 30)
         .table_bytes(u64::MAX)
         .partition_bytes(u64::MAX)

@@ -293,10 +293,10 @@ fn assert_same_whatever_the_options(seeds: Range<u64>) {
 // Two tests, for two threads.
 #[test]
 fn the_same_operations_give_the_same_answers_whatever_the_options() {
-    assert_same_whatever_the_options(0..2);
+    assert_same_whatever_the_options(0..3);
 }
 
 #[test]
 fn other_operations_give_the_same_answers_whatever_the_options() {
-    assert_same_whatever_the_options(2..4);
+    assert_same_whatever_the_options(3..6);
 }

@@ -15,6 +15,8 @@ use std::path::Path;
 
 use crate::storage::disk_folder::DiskFolder;
 #[cfg(unix)]
+use crate::storage::disk_spare;
+#[cfg(unix)]
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
 use crate::sync::Arc;
@@ -101,6 +103,11 @@ impl ReadAt for DiskReader {
         #[cfg(target_os = "linux")]
         linux::begin_long_read(&self.0, offset, len);
         system::read_to_vec(&self.0, offset, len).map(ReadBuffer::from)
+    }
+
+    #[cfg(unix)]
+    fn read_onto(&self, offset: u64, len: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        disk_spare::read_onto(&self.0, offset, len, bytes)
     }
 
     #[cfg(target_os = "linux")]

@@ -20,6 +20,9 @@ pub(crate) mod disk_folder;
 #[cfg(target_os = "linux")]
 #[cfg_attr(not(miri), expect(unsafe_code, reason = "a file is written through mapped memory"))]
 pub(crate) mod disk_mapped;
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "the system reads into memory that nobody has zeroed")]
+pub(crate) mod disk_spare;
 pub(crate) mod durable_folder;
 pub(crate) mod exhausted;
 #[cfg_attr(

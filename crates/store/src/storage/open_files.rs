@@ -378,6 +378,10 @@ impl ReadAt for TableFile {
         self.with(|file| file.read(offset, len))
     }
 
+    fn read_onto(&self, offset: u64, len: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.with(|file| file.read_onto(offset, len, bytes))
+    }
+
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         self.with(|file| Ok(file.reads_ahead())).unwrap_or_else(|_| one_by_one())
     }

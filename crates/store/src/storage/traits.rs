@@ -157,12 +157,14 @@ wrapper_trait! {
 
 wrapper_trait! {
     /// A file that wraps another one. Each implementation is a [`ReadAt`], and overrides only the
-    /// methods that it changes.
+    /// methods that it changes. No method reads through another one: to change what is read, all
+    /// must be overridden.
     ReadAtWrapper of ReadAt {
         fn size(&self) -> io::Result<u64>;
         fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>>;
         fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
         fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer>;
+        fn read_onto(&self, offset: u64, len: usize, bytes: &mut Vec<u8>) -> io::Result<()>;
         fn reads_ahead(&self) -> Box<dyn ReadQueue>;
         fn bypasses_cache(&self) -> bool;
         fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
@@ -201,11 +203,16 @@ pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
 /// Returns an empty buffer with room for `len` bytes. Fails if memory does not suffice.
 pub(crate) fn with_room(len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    reserve(&mut bytes, len)?;
+    Ok(bytes)
+}
+
+/// Makes room for `len` more bytes. Fails if memory does not suffice.
+pub(crate) fn reserve(bytes: &mut Vec<u8>, len: usize) -> io::Result<()> {
     bytes.try_reserve_exact(len).map_err(|_| {
         let what = format!("there is no memory for the {len} bytes that are to be read at once");
         io::Error::new(io::ErrorKind::OutOfMemory, what)
-    })?;
-    Ok(bytes)
+    })
 }
 
 /// Counts the bytes of a part of a file that lie in holes. None: at most `max`. A file can claim
@@ -271,6 +278,14 @@ pub trait ReadAt: Send + Sync {
         let mut bytes = zeroed(len)?;
         self.read_at(offset, &mut bytes)?;
         Ok(bytes.into())
+    }
+    /// Appends `len` bytes from `offset` on to `bytes`, which are as before after an error. The
+    /// errors are those of `read_at`, and `OutOfMemory`.
+    fn read_onto(&self, offset: u64, len: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        reserve(bytes, len)?;
+        let start = bytes.len();
+        bytes.resize(start + len, 0);
+        self.read_at(offset, &mut bytes[start..]).inspect_err(|_| bytes.truncate(start))
     }
     /// Returns a queue for reading ahead. If the file gains nothing from that, each read runs when
     /// it is collected.

@@ -35,7 +35,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// The rooms for `unsafe`. (A path ends it, or begins a folder or file name.)
-const UNSAFE_ROOMS: [&str; 10] = [
+const UNSAFE_ROOMS: [&str; 11] = [
     "crates/c/src/",
     "crates/jni/src/",
     "crates/filters/src/bits/simd.rs",
@@ -43,6 +43,7 @@ const UNSAFE_ROOMS: [&str; 10] = [
     "crates/store/src/entries/memtable",
     "crates/store/src/entries/skiplist",
     "crates/store/src/storage/disk_mapped",
+    "crates/store/src/storage/disk_spare",
     "crates/store/src/storage/io_uring",
     "crates/store/src/storage/fork_word",
     "crates/store/tests/fork",

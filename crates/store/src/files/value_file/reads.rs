@@ -101,9 +101,8 @@ impl ValueFile {
         let mut start = 0;
         for chunk in chunks.clone() {
             let stored = Ends::Plain.chunks(at, &(chunk..chunk + 1));
-            let here = bytes.len();
-            bytes.resize(here + (stored.end - stored.start) as usize, 0);
-            reader.read_at(stored.start, &mut bytes[here..]).map_err(failed_at(stored.start))?;
+            let (here, len) = (bytes.len(), (stored.end - stored.start) as usize);
+            reader.read_onto(stored.start, len, &mut bytes).map_err(failed_at(stored.start))?;
             let value = plain_chunks(&mut bytes[here..], at, (chunk, stored.start), checksum)
                 .map_err(|wrong| self.wrong(wrong))?;
             bytes.truncate(here + value.end);

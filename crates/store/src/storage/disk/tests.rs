@@ -71,9 +71,22 @@ fn long_parts_are_read(folder: &dyn Folder) {
     for part in [0..bytes.len(), 3..400_000, 300_000..bytes.len(), 699_999..bytes.len(), 9..9] {
         let read = file.read(part.start as u64, part.len()).unwrap();
         assert!(*read == bytes[part.clone()], "{part:?}");
+        let mut onto = b"trommel".to_vec();
+        file.read_onto(part.start as u64, part.len(), &mut onto).unwrap();
+        assert_eq!(onto.split_at(7), (&b"trommel"[..], &bytes[part.clone()]), "{part:?}");
     }
     for start in [1, 700_000, 700_001, 1 << 40] {
         assert_eq!(kind(file.read(start, bytes.len())), io::ErrorKind::UnexpectedEof);
+        let mut onto = b"trommel".to_vec();
+        assert_eq!(
+            kind(file.read_onto(start, bytes.len(), &mut onto)),
+            io::ErrorKind::UnexpectedEof
+        );
+        assert_eq!(onto, b"trommel", "what was there stays, and nothing more");
+        assert_eq!(
+            kind(file.read_onto(0, usize::MAX / 2, &mut onto)),
+            io::ErrorKind::OutOfMemory
+        );
     }
     folder.remove("long").unwrap();
 }

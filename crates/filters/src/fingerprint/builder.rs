@@ -32,6 +32,11 @@ const CHOICE_BITS: u32 = CELLS_MAX.ilog2();
 /// The number of possible ends of a group, of which the cheapest is taken.
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
 
+/// More bytes than a group takes, unless its keys are long.
+const GROUP_ROOM: usize = 16 << 10;
+/// A full arena grows by one part in so many. More: less empty memory, but it moves more often.
+const GROWTH: usize = 16;
+
 /// The default for `hash_above`, without a judged sample: keys with equal numbers are told apart
 /// less well than estimated.
 pub const HASH_ABOVE: f64 = 0.15;
@@ -55,6 +60,8 @@ pub struct GroupsPlan {
     pub key_bits: Option<usize>,
     /// Whether keys are text, of which order tells little.
     pub is_text: bool,
+    /// About how many keys come, for which memory is reserved. 0: unknown.
+    pub expected_keys: u64,
     /// The further bits that a group causes elsewhere.
     pub beside: Beside,
     /// The number of blocks that form one block on a line. More: fewer offsets; but places of newer
@@ -348,6 +355,7 @@ impl GroupsBuilder {
         if self.arena.is_empty() {
             self.first = self.keys.get(0).to_vec();
         }
+        self.make_room();
         let start = self.arena.len();
         let offset = u32::try_from(start / GROUP_ALIGN).expect("an arena of less than 32 GiB");
         let separator_bits = prefix_bits.max(self.keys.commons()[0] as usize + 1);
@@ -394,6 +402,20 @@ impl GroupsBuilder {
         self.pace.spent(counted, bytes + rest, beside);
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
+    }
+
+    /// Makes room for a group in the arena: first for all expected keys, then by small shares. An
+    /// arena that doubles would leave up to half of its memory empty, and be copied.
+    fn make_room(&mut self) {
+        let GroupsPlan { bits_per_key, expected_keys, .. } = self.plan;
+        let arena = &mut self.arena;
+        if expected_keys == 0 || arena.capacity() - arena.len() >= GROUP_ROOM {
+            return;
+        }
+        let expected = (expected_keys as f64 * bits_per_key / 8.0) as usize;
+        let more = expected.saturating_sub(arena.len()).max(arena.len() / GROWTH);
+        // A failure is left to the group that needs the memory.
+        let _ = arena.try_reserve_exact(more.saturating_add(GROUP_ROOM));
     }
 
     /// Returns the common prefix of all keys in the first `blocks` blocks, and the length of their

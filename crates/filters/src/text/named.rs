@@ -86,6 +86,7 @@ impl NamedGroupsBuilder {
         let code_bits = model.code_bits() as usize;
         let named = self.with_plan(|plan| {
             plan.key_bits = Some(code_bits);
+            plan.expected_keys = keys;
             plan.bits_per_key = (plan.bits_per_key - bits).max(BITS_LEAST);
         });
         let (code, last) = (KeyCode::new(), Vec::new());

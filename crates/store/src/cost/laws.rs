@@ -196,6 +196,7 @@ mod copies;
 mod counted;
 mod files;
 mod large_values;
+mod rebuilding;
 
 /// The beginnings of operations that look at every run. Writes, syncs and snapshots do not.
 const OF_EACH_RUN: [&str; 18] = [

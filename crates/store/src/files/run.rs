@@ -164,6 +164,12 @@ impl Run {
         self.tables.iter().map(RunTable::entry_count).sum()
     }
 
+    /// Returns about how many keys it has, and at most one per byte. Memory is reserved for them,
+    /// so a damaged count must not claim more than the files can have.
+    pub(crate) fn likely_keys(&self) -> u64 {
+        self.entry_count().min(self.bytes())
+    }
+
     /// Returns the tables whose first and last keys overlap the range.
     pub(crate) fn within(&self, bounds: &KeyBounds) -> &[RunTable] {
         self.overlapping(&bounds.from, bounds.to.as_deref())

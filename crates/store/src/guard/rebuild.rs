@@ -91,7 +91,7 @@ pub(crate) fn rebuild_part(
     let mut builder = part_builder(grf, share).query_mix(made_for.query_mix);
     let [base, newer_tables] = base_of(oldest, bounds)?;
     if let Some(run) = base {
-        let (sample, keys) = (sample_of_run(&run)?, run.entry_count());
+        let (sample, keys) = (sample_of_run(&run)?, run.likely_keys());
         builder = builder.with_sample(&sample, keys);
         builder = builder.with_empty_queries(&made_for.empty_queries, &sample, keys);
         for_each_key(&run, |key| builder.push(key))?;

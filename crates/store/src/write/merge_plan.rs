@@ -309,7 +309,7 @@ fn query_mix(tree: &OpenTree, parts: &Parts, job: &MergeJob) -> QueryMix {
 /// Returns the approximate number of keys in a part that the merge builds.
 fn keys_of_part(inputs: &[PlacedRun], options: &Options) -> u64 {
     let sum = |of: fn(&Run) -> u64| inputs.iter().map(|placed| of(&placed.run)).sum::<u64>();
-    sum(Run::entry_count) / (sum(Run::bytes) / options.partition_bytes).max(1)
+    sum(Run::likely_keys) / (sum(Run::bytes) / options.partition_bytes).max(1)
 }
 
 /// Returns the ranges of a merge's submerges. There is only one if no other thread could run a

@@ -94,6 +94,7 @@ impl PartBuilder {
             hash_above: HASH_ABOVE,
             key_bits: None,
             is_text: false,
+            expected_keys: 0,
             beside: beside(full_share),
             cuts_of_line_block: cuts_of_line_block(options, overlay_share),
             has_newer: true,
@@ -118,7 +119,8 @@ impl PartBuilder {
 
     /// Learns a model of text from a sample of about `keys` keys, if it pays. The part then stores
     /// codes in place of keys. (`Fingerprints::Spline`, the GRF paper's, has none.) A sample unlike
-    /// the keys costs accuracy, never correctness. Requires: no key was pushed.
+    /// the keys costs accuracy, never correctness. Memory for `keys` keys is reserved at once.
+    /// Requires: no key was pushed.
     #[must_use]
     pub fn with_sample(mut self, sample: &KeySample, keys: u64) -> Self {
         let query_mix = self.query_mix;
@@ -127,6 +129,7 @@ impl PartBuilder {
         self = self.with_plan(|plan| {
             plan.point_bits = if own { judged.point_bits } else { plan.point_bits };
             plan.is_text = judged.hashes;
+            plan.expected_keys = keys;
             if judged.is_known && !judged.hashes {
                 plan.hash_above = query_mix.hash_above(plan.point_bits);
             }
@@ -220,6 +223,7 @@ impl PartBuilder {
         let overlay_keys = entries as f64 * self.overlay_ratio;
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {
+            arena.reserve_exact(WINDOW);
             arena.extend_from_slice(&[0; WINDOW]);
         }
         let base = Base {

@@ -67,6 +67,7 @@ impl FingerprintFilterBuilder {
             hash_above: HASH_ABOVE,
             key_bits: None,
             is_text: false,
+            expected_keys: 0,
             beside: Beside::NOTHING,
             cuts_of_line_block: CUTS_OF_LINE_BLOCK,
             has_newer: false,

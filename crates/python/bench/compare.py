@@ -7,7 +7,8 @@ compression, the write buffer has 16 MiB, the cache 256 MiB, the others' Bloom f
 each key. Trommel's log is written by calls, as the others' are, and in a row of its own through mapped
 memory. Before reads everything is compacted; the shapes that come of it are printed. Numbers are
 thousands of operations in a second of CPU time of the calling thread, the median of the rounds. Rows
-"at rest" count the CPU time of all threads, until no merge is due.
+"at rest" count the CPU time of all threads, until no merge is due. The record beside this file is what
+README.md shows: `--save` makes it, `--show` prints it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import platform
 import random
 import statistics
 import subprocess
@@ -308,22 +310,34 @@ def measure(name: str, keys_count: int, folder: Path) -> dict[str, Any]:
     return {"rows": rows, "shape": shape}
 
 
-def table(rounds: dict[str, list[dict[str, Any]]]) -> bool:
-    """Prints the table. False: a target was missed."""
-    for name, measured in rounds.items():
-        print(f"{name} {version(name)}: {measured[-1]['shape']}")
-    medians: dict[str, dict[str, float]] = {
-        name: {
-            row: statistics.median(it["rows"][row] for it in measured)
-            for row in measured[0]["rows"]
-        }
-        for name, measured in rounds.items()
+def record_of(rounds: dict[str, list[dict[str, Any]]], keys_count: int) -> dict[str, Any]:
+    """What is kept of a run: medians, and what they were measured with."""
+    return {
+        "keys": keys_count,
+        "rounds": max(map(len, rounds.values())),
+        "python": platform.python_version(),
+        "engines": {
+            name: {
+                "version": version(name),
+                "shape": measured[-1]["shape"],
+                "rows": {
+                    row: statistics.median(it["rows"][row] for it in measured)
+                    for row in measured[0]["rows"]
+                },
+            }
+            for name, measured in rounds.items()
+        },
     }
+
+
+def table(record: dict[str, Any]) -> tuple[list[str], bool]:
+    """The lines of the table. False: a target was missed."""
+    medians = {name: engine["rows"] for name, engine in record["engines"].items()}
     names = list(medians)
     others = [name for name in names if name != "trommel"]
     ratios = [f"to {name}" for name in others] if "trommel" in names else []
-    print("\n| thousands in a second of CPU | " + " | ".join([*names, *ratios]) + " | target |")
-    print("|---" * (len(names) + len(ratios) + 2) + "|")
+    header = ["thousands in a second of CPU", *names, *ratios, "target"]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     is_reached = True
     for row in max(medians.values(), key=len):
         # "..., mapped_log", "..., mapped_log, at rest"
@@ -342,12 +356,21 @@ def table(rounds: dict[str, list[dict[str, Any]]]) -> bool:
             is_reached &= not is_missed
             cells.append("-" if ratio is None else f"{ratio:.2f}{' (missed)' if is_missed else ''}")
         target = ", ".join(f"{ratio:g}" for ratio in wanted.values())
-        print(f"| {row} | " + " | ".join(cells) + f" | {target} |")
+        lines.append(f"| {row} | {' | '.join(cells)} | {target} |")
     own_rows = medians.get("trommel", {})
     if own_rows:
         many = own_rows["get 1000 at once, hit"] / own_rows["get, hit"]
         is_reached &= many >= 2
-        print(f"\nget_many of 1000 is {many:.2f} times single gets (target 2)")
+        lines += ["", f"`get_many` of 1000 is {many:.2f} times as fast as single gets (target 2)."]
+    return lines, is_reached
+
+
+def show(record: dict[str, Any]) -> bool:
+    """Prints a record. False: a target was missed."""
+    for name, engine in record["engines"].items():
+        print(f"{name} {engine['version']}: {engine['shape']}")
+    lines, is_reached = table(record)
+    print("", *lines, sep="\n")
     return is_reached
 
 
@@ -356,19 +379,26 @@ def main() -> int:
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(ENGINES), help="engines, with commas between")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the medians there")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print these")
     parser.add_argument("--round-of", choices=ENGINES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.round_of:
         with tempfile.TemporaryDirectory(prefix="trommel-compare-") as folder:
             print(json.dumps(measure(arguments.round_of, arguments.keys, Path(folder))))
         return 0
+    if arguments.show:
+        return 0 if show(json.loads(arguments.show.read_text())) else 1
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in arguments.only.split(",")}
     for _ in range(arguments.rounds):
         for name, measured in rounds.items():
             command = [sys.executable, __file__, "--keys", str(arguments.keys), "--round-of", name]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             measured.append(json.loads(done.stdout))
-    return 0 if table(rounds) else 1
+    record = record_of(rounds, arguments.keys)
+    if arguments.save:
+        arguments.save.write_text(json.dumps(record, indent=1) + "\n")
+    return 0 if show(record) else 1
 
 
 if __name__ == "__main__":

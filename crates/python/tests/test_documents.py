@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,25 @@ def public() -> dict[str, object]:
             members = (it for it in vars(thing) if not it.startswith("_"))
             named |= {f"{name}.{it}": getattr(thing, it) for it in members}
     return named
+
+
+def test_the_comparison_of_the_readme_is_the_record() -> None:
+    bench = README.parent / "bench"
+    command = [sys.executable, str(bench / "compare.py"), "--show", str(bench / "record.json")]
+    shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False).stdout
+    lines = [line for line in shown.splitlines() if line.startswith(("|", "`"))]
+    readme = README.read_text().splitlines()
+    assert len(lines) > 10 and [line for line in lines if line not in readme] == []
+
+
+def test_the_comparison_runs(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    script = str(README.parent / "bench" / "compare.py")
+    asked = ["--only", "trommel", "--keys", "3000", "--rounds", "1", "--save", str(record)]
+    shown = subprocess.run([sys.executable, script, *asked], stdout=subprocess.PIPE, check=False)
+    rows = json.loads(record.read_text())["engines"]["trommel"]["rows"]
+    assert len(rows) == 11 and min(rows.values()) > 0
+    assert all(f"| {row} |" in shown.stdout.decode() for row in rows)
 
 
 def test_everything_public_is_documented() -> None:

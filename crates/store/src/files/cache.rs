@@ -291,7 +291,7 @@ impl BlockSlots {
     /// Prefetches the start of a cached block: its header, and the heads of its entries.
     #[inline]
     pub(crate) fn prefetch_block(&self, number: usize) {
-        const LINES: usize = 5;
+        const LINES: usize = 12;
         if let Some(slot) = self.slots.get(number) {
             slot.prefetch(LINES);
         }

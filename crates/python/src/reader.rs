@@ -101,17 +101,24 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    fn fetch(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Value>> {
+    fn fetch<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         // What is in memory takes less time than to give the interpreter's lock away for it.
-        match self.fetch_cached(py, key)? {
+        match self.fetch_cached(py, key, |value| to_bytes(py, value))? {
             Some(told) => Ok(told),
-            None => calls::store(py, || self.source.get(key)),
+            None => Ok(to_bytes(py, calls::store(py, || self.source.get(key))?)),
         }
     }
 
-    /// None: the disk would have to be read.
-    fn fetch_cached(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Option<Value>>> {
-        let told = calls::attached(py, || self.source.get_if_cached(key))?;
+    /// None: the disk would have to be read. `make` is given the value where it was found: it takes
+    /// longer to be handed on than a pointer to Python's bytes.
+    #[inline]
+    fn fetch_cached<T>(
+        &self,
+        py: Python<'_>,
+        key: &[u8],
+        make: impl FnOnce(Option<Value>) -> T,
+    ) -> PyResult<Option<T>> {
+        let told = calls::attached(py, || Some(self.source.get_if_cached(key)?.map(make)))?;
         told.transpose().map_err(|error| errors::of(py, &error))
     }
 
@@ -224,6 +231,7 @@ pub(crate) fn view<'py>(
 }
 
 /// Of a value that is there.
+#[inline]
 pub(crate) fn to_bytes<'py>(py: Python<'py>, value: Option<Value>) -> Option<Bound<'py, PyBytes>> {
     value.map(|value| PyBytes::new(py, &value))
 }
@@ -238,7 +246,7 @@ impl Reader {
         key: Key<'_>,
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = to_bytes(py, self.fetch(py, &key)?);
+        let found = self.fetch(py, &key)?;
         Ok(found.map_or(default, |value| Some(value.into_any())))
     }
 
@@ -256,18 +264,18 @@ impl Reader {
         key: Key<'_>,
         otherwise: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let told = self.fetch_cached(py, &key)?;
-        Ok(told.map_or(otherwise, |value| to_bytes(py, value).map(Bound::into_any)))
+        let told = self.fetch_cached(py, &key, |value| to_bytes(py, value))?;
+        Ok(told.map_or(otherwise, |value| value.map(Bound::into_any)))
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: Key<'_>) -> PyResult<Bound<'py, PyBytes>> {
-        let found = to_bytes(py, self.fetch(py, &key)?);
+        let found = self.fetch(py, &key)?;
         found.ok_or_else(|| PyKeyError::new_err(key.to_vec()))
     }
 
     fn __contains__(&self, py: Python<'_>, key: Key<'_>) -> PyResult<bool> {
-        match self.fetch_cached(py, &key)? {
-            Some(told) => Ok(told.is_some()),
+        match self.fetch_cached(py, &key, |value| value.is_some())? {
+            Some(told) => Ok(told),
             None => calls::store(py, || self.source.contains_key(&key)),
         }
     }

@@ -83,10 +83,7 @@ fn long_parts_are_read(folder: &dyn Folder) {
             io::ErrorKind::UnexpectedEof
         );
         assert_eq!(onto, b"trommel", "what was there stays, and nothing more");
-        assert_eq!(
-            kind(file.read_onto(0, usize::MAX / 2, &mut onto)),
-            io::ErrorKind::OutOfMemory
-        );
+        assert_eq!(kind(file.read_onto(0, usize::MAX / 2, &mut onto)), io::ErrorKind::OutOfMemory);
     }
     folder.remove("long").unwrap();
 }

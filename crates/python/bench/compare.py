@@ -7,8 +7,7 @@ compression, the write buffer has 16 MiB, the cache 256 MiB, the others' Bloom f
 each key. Trommel's log is written by calls, as the others' are, and in a row of its own through mapped
 memory. Before reads everything is compacted; the shapes that come of it are printed. Numbers are
 thousands of operations in a second of CPU time of the calling thread, the median of the rounds. Rows
-"at rest" count the CPU time of all threads, until no merge is due. The record beside this file is what
-README.md shows: `--save` makes it, `--show` prints it.
+"at rest" count the CPU time of all threads, until no merge is due.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ impl TableRows {
 
     fn next_batch(&mut self) -> PyResult<bool> {
         Python::attach(calls::check_signals)?;
-        let Some(batch) = self.batches.next() else { return Ok(false) };
+        let Some(batch) = calls::called_back(|| self.batches.next()) else { return Ok(false) };
         let batch = batch.map_err(|error| wrong_value(error.to_string()))?;
         let batch = batch.as_struct();
         if batch.null_count() > 0 {

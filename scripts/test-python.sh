@@ -49,6 +49,7 @@ build_for() {
 step build_for "$environment/bin/python" "$wheels"
 step "${pip[@]}" --force-reinstall --no-deps "$wheels"/*.whl
 # Without its lock an interpreter has no stable interface, and needs a wheel of its own.
+# `uv python install 3.14t` installs one, where GitHub can be reached.
 free=
 for other in python3.14t "$HOME"/.pyenv/versions/3.14.*t/bin/python3.14t; do
     "$other" -c 'import ensurepip, sys; sys.exit(sys._is_gil_enabled())' 2>/dev/null || continue

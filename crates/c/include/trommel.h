@@ -1329,11 +1329,11 @@ void trommel_savepoint_free(struct trommel_savepoint *savepoint);
 // returns, whatever the options say. `sequence`: NULL, or set to the number of its last write;
 // these numbers order commits by their effects.
 //
-// Threads: one. Errors: TROMMEL_CONFLICT: others have written what it has read (or, with
-// TROMMEL_SNAPSHOT_ISOLATION, what it writes). trommel_error_key returns the key, or the start of
-// a range that was read. TROMMEL_DEADLOCK; as of trommel_write. In these cases nothing was
-// written, and the transaction has ended: begin another one. TROMMEL_IN_USE: a scan of it is not
-// freed; the transaction goes on.
+// Threads: one at a time with all other calls on the transaction. Errors: TROMMEL_CONFLICT: others
+// have written what it has read (or, with TROMMEL_SNAPSHOT_ISOLATION, what it writes).
+// trommel_error_key returns the key, or the start of a range that was read. TROMMEL_DEADLOCK; as
+// of trommel_write. In these cases nothing was written, and the transaction has ended: begin
+// another one. TROMMEL_IN_USE: a scan of it is not freed; the transaction goes on.
 bool trommel_transaction_commit(const struct trommel_transaction *transaction,
                                 bool synced,
                                 uint64_t *sequence,

@@ -325,11 +325,11 @@ pub unsafe extern "C" fn trommel_savepoint_free(savepoint: *mut trommel_savepoin
 /// returns, whatever the options say. `sequence`: NULL, or set to the number of its last write;
 /// these numbers order commits by their effects.
 ///
-/// Threads: one. Errors: TROMMEL_CONFLICT: others have written what it has read (or, with
-/// TROMMEL_SNAPSHOT_ISOLATION, what it writes). trommel_error_key returns the key, or the start of
-/// a range that was read. TROMMEL_DEADLOCK; as of trommel_write. In these cases nothing was
-/// written, and the transaction has ended: begin another one. TROMMEL_IN_USE: a scan of it is not
-/// freed; the transaction goes on.
+/// Threads: one at a time with all other calls on the transaction. Errors: TROMMEL_CONFLICT: others
+/// have written what it has read (or, with TROMMEL_SNAPSHOT_ISOLATION, what it writes).
+/// trommel_error_key returns the key, or the start of a range that was read. TROMMEL_DEADLOCK; as
+/// of trommel_write. In these cases nothing was written, and the transaction has ended: begin
+/// another one. TROMMEL_IN_USE: a scan of it is not freed; the transaction goes on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn trommel_transaction_commit(
     transaction: *const trommel_transaction,

@@ -10,14 +10,15 @@ use std::sync::Arc;
 
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray};
 use arrow_pyarrow::FromPyArrow;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use trommel::{KeyBounds, Scan};
 
+use crate::arrow_stream;
 use crate::calls::{self, LOOK_ROWS};
 use crate::errors::{wrong_type, wrong_value};
 use crate::reader::Reader;
@@ -138,7 +139,7 @@ enum Column {
 
 impl Column {
     /// `what`: for errors.
-    fn of(batch: &RecordBatch, name: &str, is_key: bool) -> PyResult<Column> {
+    fn of(batch: &StructArray, name: &str, is_key: bool) -> PyResult<Column> {
         let found = batch.column_by_name(name);
         let array =
             found.ok_or_else(|| wrong_value(format!("the table has no column {name:?}")))?;
@@ -185,34 +186,20 @@ impl Column {
 
 /// Rows of a table, batch by batch.
 pub(crate) struct TableRows {
-    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>,
+    batches: Box<dyn Iterator<Item = Result<ArrayRef, ArrowError>> + Send>,
     names: [String; 2],
     /// Key, value, how many rows, and the next one.
     current: Option<(Column, Column, usize, usize)>,
-}
-
-/// An error if rows of an array are null as a whole. The reader of streams does not tell, so the
-/// array is asked, if it counts them: pyarrow's has a number, that of polars a method.
-fn check_rows(table: &Bound<'_, PyAny>) -> PyResult<()> {
-    let Some(nulls) = table.getattr_opt("null_count")? else { return Ok(()) };
-    let nulls = if nulls.is_callable() { nulls.call0()? } else { nulls };
-    match nulls.extract() {
-        // Of a table it may be something else.
-        Ok(0u64) | Err(_) => Ok(()),
-        Ok(nulls) => {
-            Err(wrong_value(format!("the table has {nulls} rows that are null: drop them")))
-        }
-    }
 }
 
 impl TableRows {
     /// Of anything that has `__arrow_c_stream__` or `__arrow_c_array__`.
     pub(crate) fn of(table: &Bound<'_, PyAny>, key: String, value: String) -> PyResult<TableRows> {
         let batches: Box<dyn Iterator<Item = _> + Send> = if table.hasattr("__arrow_c_stream__")? {
-            check_rows(table)?;
-            Box::new(RecordBatchStreamReader::from_pyarrow_bound(table)?)
+            Box::new(arrow_stream::of_table(table)?)
         } else if table.hasattr("__arrow_c_array__")? {
-            Box::new(std::iter::once(Ok(RecordBatch::from_pyarrow_bound(table)?)))
+            let batch = StructArray::from(RecordBatch::from_pyarrow_bound(table)?);
+            Box::new(std::iter::once(Ok(Arc::new(batch) as ArrayRef)))
         } else {
             return Err(wrong_type(
                 "a table of Arrow is needed, which has __arrow_c_stream__ or __arrow_c_array__",
@@ -223,11 +210,16 @@ impl TableRows {
 
     fn next_batch(&mut self) -> PyResult<bool> {
         Python::attach(calls::check_signals)?;
-        let Some(batch) = self.batches.next() else { return Ok(false) };
+        let Some(batch) = calls::called_back(|| self.batches.next()) else { return Ok(false) };
         let batch = batch.map_err(|error| wrong_value(error.to_string()))?;
+        let batch = batch.as_struct();
+        if batch.null_count() > 0 {
+            let nulls = batch.null_count();
+            return Err(wrong_value(format!("{nulls} rows of the table are null: drop them")));
+        }
         let [key, value] = &self.names;
-        let columns = (Column::of(&batch, key, true)?, Column::of(&batch, value, false)?);
-        self.current = Some((columns.0, columns.1, batch.num_rows(), 0));
+        let columns = (Column::of(batch, key, true)?, Column::of(batch, value, false)?);
+        self.current = Some((columns.0, columns.1, batch.len(), 0));
         Ok(true)
     }
 

@@ -8,7 +8,7 @@
 //! scan           as detached; signals are looked for while it passes over what was deleted
 //! interruptible  the call, on a thread of its own    this thread: signals, each 20 ms
 //! at exit        ending = true -> stores closed -> no thread is in a call any more -> exit;
-//!                other threads than the one that exits get an error
+//!                other threads than the one that exits get an error, and long calls end
 //! ```
 //! Invariants: no lock of this crate is waited for while the interpreter's is held. A panic is an
 //! exception. At its exit the interpreter ends threads that want its lock. None of them is in these
@@ -39,6 +39,8 @@ thread_local! {
 /// Threads that have given the interpreter's lock away here. (A thread that was away at a fork, and
 /// comes back in the child, makes it negative there.)
 static AWAY: AtomicIsize = AtomicIsize::new(0);
+/// Those of them that run code which was given to a call, such as an iterator.
+static CALLED_BACK: AtomicIsize = AtomicIsize::new(0);
 /// How often the process has been forked, as its children count.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
@@ -48,7 +50,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Rows that a bulk load takes between two looks.
 pub(crate) const LOOK_ROWS: usize = 512;
-/// How long the exit waits for threads that are in calls.
+/// How long the exit waits for threads that are in calls, and for code that these have called back.
 const EXIT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which process made a handle.
@@ -67,19 +69,19 @@ impl Process {
     }
 }
 
-/// A thread that has given the interpreter's lock away.
-struct Away;
+/// A thread that is counted while this lives.
+struct Counted(&'static AtomicIsize);
 
-impl Away {
-    fn go() -> Away {
-        AWAY.fetch_add(1, Ordering::SeqCst);
-        Away
+impl Counted {
+    fn among(threads: &'static AtomicIsize) -> Counted {
+        threads.fetch_add(1, Ordering::SeqCst);
+        Counted(threads)
     }
 }
 
-impl Drop for Away {
+impl Drop for Counted {
     fn drop(&mut self) {
-        AWAY.fetch_sub(1, Ordering::Release);
+        self.0.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -90,7 +92,7 @@ fn try_detached<T: Send, C: FnOnce() -> T + Send>(
     call: C,
 ) -> Result<PyResult<T>, C> {
     // Counted first: either this thread sees the exit, or the exit sees this thread.
-    let _away = Away::go();
+    let _away = Counted::among(&AWAY);
     if is_refused() {
         return Err(call);
     }
@@ -108,12 +110,13 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send)
 /// given away if so. An error says why the call was not made, or not to its end.
 pub(crate) fn from_anywhere<T: Send>(call: impl FnOnce() -> T + Send) -> Result<T, &'static str> {
     // Counted before the lock is waited for, so that the exit lets this thread have it.
-    let _away = Away::go();
+    let _away = Counted::among(&AWAY);
     if is_refused() {
         return Err(errors::EXITING_TEXT);
     }
-    // It asks nobody, whatever call of this thread is around it: nobody would take what they say.
-    let call = || trommel::giving_up(|| false, call);
+    // It asks for the exit alone, whatever call of this thread is around it: nobody would take what
+    // signals say.
+    let call = || trommel::giving_up(is_refused, call);
     let done = Python::try_attach(|py| py.detach(|| catch_unwind(AssertUnwindSafe(call))));
     done.ok_or(errors::EXITING_TEXT)?.map_err(|_| errors::PANICKED_TEXT)
 }
@@ -162,10 +165,12 @@ fn is_time_to_look() -> bool {
     is_time
 }
 
-/// Looks for signals, from a call that has given the interpreter's lock away. At the exit the store
-/// is closed, and the wait ends thereby.
+/// Looks for signals and for the exit, from a call that has given the interpreter's lock away.
 fn is_interrupted() -> bool {
-    if is_exiting() || !is_time_to_look() {
+    if is_exiting() {
+        return is_refused();
+    }
+    if !is_time_to_look() {
         return false;
     }
     Python::attach(|py| match py.check_signals() {
@@ -186,9 +191,12 @@ pub(crate) fn write<T: Send>(
     let done = detached(py, || trommel::giving_up(is_interrupted, call));
     // Writes nest in handlers of signals and in `update`. Each of them ends before the one around
     // it is given up, and so takes its own.
-    match INTERRUPT.take() {
-        Some(interrupt) => Err(interrupt),
-        None => done?.map_err(|error| errors::of(py, &error)),
+    if let Some(interrupt) = INTERRUPT.take() {
+        return Err(interrupt);
+    }
+    match done? {
+        Err(Error::Cancelled) if is_refused() => Err(errors::exiting(py)),
+        done => done.map_err(|error| errors::of(py, &error)),
     }
 }
 
@@ -220,6 +228,10 @@ pub(crate) fn scan<T: Send>(
 pub(crate) struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
+    fn tell(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// For calls that tell their progress: they end where it breaks.
     pub(crate) fn hear(&self, _: Progress) -> std::ops::ControlFlow<()> {
         match self.0.load(Ordering::Relaxed) {
@@ -230,14 +242,13 @@ impl Cancel {
 }
 
 /// Makes a long call of the store. A signal of which Python makes an exception, as Ctrl-C, ends it:
-/// the call is told, and is waited for a moment; what cannot be stopped ends later by itself.
+/// the call is told, and is waited for a moment; what cannot be stopped ends later by itself. The
+/// exit, which waits for the call when it closes the store, ends it, too.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce(&Cancel) -> trommel::Result<T> + Send + 'static,
 ) -> PyResult<T> {
-    if is_refused() {
-        return Err(errors::exiting(py));
-    }
+    check_exit(py)?;
     let cancel = Cancel::default();
     let (done, result) = sync_channel(1);
     let heard = cancel.clone();
@@ -250,13 +261,14 @@ pub(crate) fn interruptible<T: Send + 'static>(
     let result = Mutex::new(result);
     let wait = |time| detached(py, || lock(&result).recv_timeout(time));
     loop {
-        match wait(LOOK)? {
+        let waited = wait(LOOK).inspect_err(|_| cancel.tell());
+        match waited? {
             Ok(Ok(done)) => return done.map_err(|error| errors::of(py, &error)),
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(errors::panicked(py)),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if let Err(interrupt) = py.check_signals() {
-            cancel.0.store(true, Ordering::Relaxed);
+            cancel.tell();
             let late = wait(PATIENCE).ok();
             // It may be an open store, which takes a while to be closed.
             let named = std::thread::Builder::new().name("trommel-late".into());
@@ -276,14 +288,15 @@ pub(crate) fn lock_attached<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> Mutex
     if let Ok(locked) = mutex.try_lock() {
         return locked;
     }
-    let _away = Away::go();
+    let _away = Counted::among(&AWAY);
     mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From here on calls of other threads are refused, so that none waits for the interpreter's lock.
-pub(crate) fn begin_exit() {
-    ENDS.set(true);
-    ENDING.store(true, Ordering::SeqCst);
+/// Runs code that was given to a call, amid it: of Python, or of a library that makes tables. Nobody
+/// can end it, and it may wait for ever: the exit waits for it a while only.
+pub(crate) fn called_back<T>(code: impl FnOnce() -> T) -> T {
+    let _counted = Counted::among(&CALLED_BACK);
+    code()
 }
 
 /// Whether the exit has begun.
@@ -296,14 +309,40 @@ fn is_refused() -> bool {
     is_exiting() && !ENDS.get()
 }
 
-/// Looks for signals and for the exit, from what the store has called: both end it.
-pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
-    if is_refused() { Err(errors::exiting(py)) } else { py.check_signals() }
+/// Looks for the exit, from what the store has called: it ends it.
+pub(crate) fn check_exit(py: Python<'_>) -> PyResult<()> {
+    if is_refused() { Err(errors::exiting(py)) } else { Ok(()) }
 }
 
-/// Waits until no thread is in a call. Requires: the exit has begun, and all stores are closed.
-pub(crate) fn wait_for_calls(py: Python<'_>) {
-    py.detach(|| {
+/// Looks for signals and for the exit, from what the store has called: both end it.
+pub(crate) fn check_signals(py: Python<'_>) -> PyResult<()> {
+    check_exit(py)?;
+    py.check_signals()
+}
+
+/// Closes all stores, and waits until no thread is in a call. From here on calls of other threads
+/// are refused, so that none waits for the interpreter's lock.
+///
+/// A closing waits for the store's calls, and so for code that they have called back. If that takes
+/// too long, the store is left as a crash would leave it: nothing that was acknowledged is lost.
+pub(crate) fn exit(py: Python<'_>, close_all: fn()) {
+    ENDS.set(true);
+    ENDING.store(true, Ordering::SeqCst);
+    let (done, closed) = sync_channel::<()>(0);
+    let close = move || {
+        close_all();
+        drop(done);
+    };
+    py.detach(move || {
+        if std::thread::Builder::new().name("trommel-exit".into()).spawn(close).is_err() {
+            close_all();
+        }
+        let begun = Instant::now();
+        while closed.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            if CALLED_BACK.load(Ordering::SeqCst) > 0 && begun.elapsed() >= EXIT_PATIENCE {
+                return;
+            }
+        }
         let begun = Instant::now();
         while AWAY.load(Ordering::SeqCst) > 0 && begun.elapsed() < EXIT_PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
@@ -315,4 +354,5 @@ pub(crate) fn wait_for_calls(py: Python<'_>) {
 pub(crate) fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     AWAY.store(0, Ordering::Relaxed);
+    CALLED_BACK.store(0, Ordering::Relaxed);
 }

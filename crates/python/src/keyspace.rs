@@ -312,7 +312,8 @@ impl Keyspace {
         let ask = |old: Option<&[u8]>| {
             let asked = Python::attach(|py| -> PyResult<Update> {
                 py.check_signals()?;
-                let new = change.bind(py).call1((old.map(|old| PyBytes::new(py, old)),))?;
+                let old = old.map(|old| PyBytes::new(py, old));
+                let new = calls::called_back(|| change.bind(py).call1((old,)))?;
                 if new.is(&keep) {
                     return Ok(Update::Keep);
                 }
@@ -406,10 +407,12 @@ impl Pulled {
             let mut piece = Vec::with_capacity(LOOK_ROWS);
             let mut rows = self.iterator.bind(py).clone();
             while piece.len() < LOOK_ROWS {
-                let Some(pair) = rows.next() else {
+                let Some(pair) = calls::called_back(|| rows.next()) else {
                     self.is_done = true;
                     break;
                 };
+                // The iterator itself lets signals be handled.
+                calls::check_exit(py)?;
                 let (key, value) = both(&pair?)?;
                 piece.push((key.as_ref().to_vec(), value.as_ref().to_vec()));
             }

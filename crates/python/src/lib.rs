@@ -11,6 +11,7 @@
 //! on the interpreter's lock. So an interpreter that has none need not get one for this module.
 
 mod arrow;
+mod arrow_stream;
 mod backups;
 mod batch;
 mod buffers;

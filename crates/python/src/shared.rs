@@ -77,15 +77,13 @@ pub(crate) fn check_same(one: &Keeper, other: &Keeper) -> PyResult<()> {
 /// call. For `atexit`: calls of other threads, and bulk loads, get `ClosedError`.
 #[pyfunction]
 pub(crate) fn end(py: Python<'_>) {
-    calls::begin_exit();
-    py.detach(|| {
+    calls::exit(py, || {
         let open = std::mem::take(&mut *lock(&OPEN));
         for shared in open.iter().filter_map(Weak::upgrade) {
             // There is nobody left to be told.
             let _ = shared.db.close();
         }
     });
-    calls::wait_for_calls(py);
 }
 
 /// For `os.register_at_fork`, in a child.

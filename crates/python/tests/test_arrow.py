@@ -128,24 +128,64 @@ def test_tables_that_cannot_be_loaded(store: trommel.Store) -> None:
         store.from_arrow([(b"a", b"b")])  # type: ignore[arg-type]
 
 
+def content_of(capsule: Any, name: bytes) -> int:
+    """Where the content of a capsule is."""
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype = ctypes.c_void_p
+    pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address = pointer_of(capsule, name)
+    assert isinstance(address, int)
+    return address
+
+
+def uncount(array: int) -> None:
+    """Has a batch in C not say how many of its rows and values are null, as C may leave it."""
+    # Length, nulls, offset, how many buffers and children, where they are, a dictionary, release.
+    whole = (ctypes.c_int64 * 9).from_address(array)
+    is_there = whole[8] != 0
+    if is_there:
+        children = (ctypes.c_void_p * whole[4]).from_address(whole[6])
+        for at in (array, *children):
+            assert at is not None
+            (ctypes.c_int64 * 2).from_address(at)[1] = -1
+
+
 class Uncounted:
-    """A batch that does not say how many of its values are null, as C may leave it."""
+    """A batch that is uncounted."""
 
     def __init__(self, batch: Any) -> None:
         self.batch = batch
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
         schema, array = self.batch.__arrow_c_array__(requested_schema)
-        pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer_of.restype = ctypes.c_void_p
-        pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
-        # Length, nulls, offset, how many buffers and children, where they are.
-        whole = (ctypes.c_int64 * 7).from_address(pointer_of(array, b"arrow_array"))
-        children = (ctypes.c_void_p * whole[4]).from_address(whole[6])
-        for at in (ctypes.addressof(whole), *children):
-            assert at is not None
-            (ctypes.c_int64 * 2).from_address(at)[1] = -1
+        uncount(content_of(array, b"arrow_array"))
         return schema, array
+
+
+class UncountedStream:
+    """A stream whose batches are uncounted."""
+
+    NEXT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        capsule = self.table.__arrow_c_stream__(requested_schema)
+        # What gives the schema, what gives the next batch.
+        calls = (ctypes.c_void_p * 2).from_address(content_of(capsule, b"arrow_array_stream"))
+        inner = self.NEXT(calls[1] or 0)
+
+        def next_batch(stream: int, array: int) -> int:
+            status = inner(stream, array)
+            assert isinstance(status, int)
+            uncount(array)
+            return status
+
+        # It lives as long as this object, which outlives the load.
+        self.next_batch = self.NEXT(next_batch)
+        calls[1] = ctypes.cast(self.next_batch, ctypes.c_void_p).value
+        return capsule
 
 
 def test_nulls_that_nobody_has_counted_are_refused(store: trommel.Store) -> None:
@@ -165,16 +205,19 @@ def test_nulls_that_nobody_has_counted_are_refused(store: trommel.Store) -> None
     assert store.from_arrow(Uncounted(batch)) == 2
 
 
-# They were loaded with what stands in memory beneath them.
+# They were loaded with what stands in memory beneath them, if the table was not asked how many it
+# has, or could not say it.
 def test_rows_that_are_null_are_refused(store: trommel.Store) -> None:
     column = pyarrow.array([b"a", b"b", b"c"])
     mask = pyarrow.array([False, True, False])
     rows = pyarrow.StructArray.from_arrays([column, column], ["key", "value"], mask=mask)
-    tables = [pyarrow.chunked_array([rows]), rows]
+    chunks = pyarrow.chunked_array([rows.slice(0, 1), rows.slice(1)])
+    tables = [chunks, rows, OnlyStream(chunks), UncountedStream(chunks)]
     try:
         import polars
 
-        tables.append(polars.Series([{"key": b"a", "value": b"a"}, None]))
+        series = polars.Series([{"key": b"a", "value": b"a"}, None])
+        tables += [series, OnlyStream(series)]
     except ImportError:
         pass
     for table in tables:
@@ -182,3 +225,10 @@ def test_rows_that_are_null_are_refused(store: trommel.Store) -> None:
             store.from_arrow(table)
         assert store.first() is None
     assert store.from_arrow(pyarrow.chunked_array([rows.drop_null()])) == 2
+    store.delete_range(b"", b"z")
+    # None of these are null, though one of the array that they are a part of is.
+    for full in (rows.slice(0, 1), rows.slice(2)):
+        assert store.from_arrow(UncountedStream(pyarrow.chunked_array([full]))) == 1
+    assert list(store.items()) == [(b"a", b"a"), (b"c", b"c")]
+    with pytest.raises(TypeError, match="with columns"):
+        store.from_arrow(OnlyStream(pyarrow.chunked_array([column])))

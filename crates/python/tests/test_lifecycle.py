@@ -404,6 +404,124 @@ def test_exit_amid_bulk_loads(tmp_path: Path, load: str, use: str) -> None:
             assert list(store.keys(b"0", b"a")) == [] and store.verify().damage == []
 
 
+# The closing waited for the load, which waited for a row, for ever.
+def test_exit_leaves_a_load_whose_rows_do_not_come(tmp_path: Path) -> None:
+    code = """
+        import os, queue, sys, threading, time, trommel
+        path = sys.argv[1]
+        loads = trommel.open(os.path.join(path, "loads"), sync="never")
+        waits = trommel.open(os.path.join(path, "waits"), lock_timeout=60)
+        loads.put(b"a", b"1")
+        tx = waits.transaction()
+        tx.get_for_update(b"a")
+        began = threading.Event()
+        def rows():
+            yield b"b", b"2"
+            began.set()
+            queue.Queue().get()
+        def put():
+            try:
+                waits.put(b"a", b"1")
+            except trommel.ClosedError:
+                print("closed", flush=True)
+        for call in (lambda: loads.ingest(rows()), put):
+            threading.Thread(target=call, daemon=True).start()
+        began.wait()
+        while waits.stats()["lock_waits.count"] == 0:
+            time.sleep(0.005)
+    """
+    ended = run(code, str(tmp_path))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "closed\n", "")
+    with trommel.open(tmp_path / "loads") as store:
+        assert list(store.items()) == [(b"a", b"1")] and store.verify().damage == []
+
+
+# It waited for hundreds of rows more.
+def test_exit_ends_a_load_at_its_next_row(tmp_path: Path) -> None:
+    code = """
+        import sys, threading, time, trommel
+        store = trommel.open(sys.argv[1])
+        began = threading.Event()
+        def rows():
+            for number in range(300):
+                yield b"%03d" % number, b""
+                began.set()
+                time.sleep(0.5)
+        threading.Thread(target=store.ingest, args=(rows(),), daemon=True).start()
+        threading.excepthook = lambda raised: print(raised.exc_type.__name__, flush=True)
+        began.wait()
+    """
+    ended = run(code, str(tmp_path / "store"))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "ClosedError\n", "")
+    with trommel.open(tmp_path / "store") as store:
+        assert store.first() is None
+
+
+# A follower is not closed at the exit, which waited until such a stream had another row.
+def test_exit_ends_a_stream_of_arrow_among_deleted_rows(tmp_path: Path) -> None:
+    code = """
+        import atexit, ctypes, sys, threading, time
+        def look():
+            reads.join()
+            print(*told)
+        # What was registered first runs last: behind the package's own.
+        atexit.register(look)
+        import trommel
+        with trommel.open(sys.argv[1], sync="never") as store:
+            keys = [b"%08d" % number for number in range(500_000)]
+            store.put_many_packed(keys, [b""] * len(keys))
+            with store.write_batch() as batch:
+                for key in keys:
+                    batch.delete(key)
+        capsule = trommel.follow(sys.argv[1]).to_arrow().__arrow_c_stream__()
+        content_of = ctypes.pythonapi.PyCapsule_GetPointer
+        content_of.restype = ctypes.c_void_p
+        content_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        stream = content_of(capsule, b"arrow_array_stream")
+        # What gives the schema, what gives the next batch.
+        calls = (ctypes.c_void_p * 2).from_address(stream)
+        next_batch = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(calls[1])
+        batch, told = (ctypes.c_int64 * 10)(), []
+        def read():
+            told.append("failed" if next_batch(stream, ctypes.addressof(batch)) else "no more rows")
+        reads = threading.Thread(target=read, daemon=True)
+        reads.start()
+        time.sleep(0.02)
+    """
+    ended = run(code, str(tmp_path / "store"))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "failed\n", "")
+
+
+# The caller went, but the closing waited until all was read.
+def test_exit_ends_a_long_call(tmp_path: Path) -> None:
+    code = """
+        import sys, threading, time, trommel
+        store = trommel.open(sys.argv[1], sync="never")
+        keys = [b"%08d" % number for number in range(200_000)]
+        store.put_many_packed(keys, [b"v" * 100] * len(keys))
+        store.flush()
+        begun = time.monotonic()
+        store.verify()
+        print(time.monotonic() - begun)
+        def verify():
+            while True:
+                store.verify()
+        threading.Thread(target=verify, daemon=True).start()
+        threading.excepthook = lambda raised: None
+        time.sleep(0.05)
+        print(time.monotonic())
+    """
+    delays = []
+    for _ in range(3):
+        ended = run(code, str(tmp_path / "store"))
+        at = time.monotonic()
+        assert (ended.returncode, ended.stderr) == (0, "")
+        takes, exits = map(float, ended.stdout.split())
+        delays.append((at - exits) / takes)
+    # The best one counts: others may have waited for a processor.
+    assert min(delays) < 0.5, delays
+
+
 def test_exit_serves_the_thread_that_exits(tmp_path: Path) -> None:
     code = """
         import atexit, os, sys

@@ -17,6 +17,7 @@ void test_border(const char *folder);
 void test_options(const char *folder);
 void test_store(const char *folder);
 void test_reads(const char *folder);
+void test_values(const char *folder);
 void test_single_keys(const char *folder);
 void test_batches(const char *folder);
 void test_scans(const char *folder);

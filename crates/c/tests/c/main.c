@@ -11,6 +11,7 @@ static const struct {
 } TESTS[] = {
     {"border", test_border},       {"options", test_options},
     {"store", test_store},         {"reads", test_reads},
+    {"values", test_values},
     {"single_keys", test_single_keys}, {"batches", test_batches},
     {"scans", test_scans},         {"snapshots", test_snapshots},
     {"keyspaces", test_keyspaces}, {"transactions", test_transactions},

@@ -182,6 +182,58 @@ void test_reads(const char *folder) {
     close_and_free(db);
 }
 
+static trommel_value *get(trommel_db *db, const char *key) {
+    trommel_error *error;
+    trommel_value *value;
+    OK(trommel_get(db, NULL, S(key), &value, &error));
+    CHECK(value != NULL);
+    return value;
+}
+
+// Gets a key twice, and once from a snapshot. A value in memory is returned where it lies, so all
+// three have the same address. Returns one of them.
+static trommel_value *get_without_copy(trommel_db *db, const char *key) {
+    trommel_error *error;
+    trommel_value *values[3] = {get(db, key), get(db, key), NULL};
+    trommel_snapshot *snapshot = trommel_snapshot_take(db, &error);
+    OK(trommel_snapshot_get(snapshot, NULL, S(key), &values[2], &error));
+    trommel_snapshot_free(snapshot);
+    CHECK(values[0] != values[1]);
+    CHECK(trommel_value_data(values[0]) == trommel_value_data(values[1]));
+    CHECK(trommel_value_data(values[0]) == trommel_value_data(values[2]));
+    trommel_value_free(values[0]);
+    trommel_value_free(values[1]);
+    return values[2];
+}
+
+// Values in a memtable, and in a block in the cache: nothing is copied, and the bytes outlive newer
+// values, flushes, merges and the store.
+void test_values(const char *folder) {
+    trommel_error *error;
+    const char *path = path_in(folder, "db");
+    trommel_db *db = open_at(path);
+    put(db, "key", "in the memtable");
+    trommel_value *of_memtable = get_without_copy(db, "key");
+    put(db, "key", "in a table");
+    CHECK(is_value(of_memtable, "in the memtable"));
+    OK(trommel_flush(db, &error));
+    // The first read brings the block into the cache.
+    trommel_value_free(get(db, "key"));
+    trommel_value *of_table = get_without_copy(db, "key");
+    const void *data = trommel_value_data(of_table);
+    put(db, "key", "newer");
+    OK(trommel_flush(db, &error));
+    // It replaces the table of the value.
+    OK(trommel_compact(db, &error));
+    CHECK(has(db, NULL, "key", "newer"));
+    CHECK(is_value(of_memtable, "in the memtable"));
+    CHECK(is_value(of_table, "in a table") && trommel_value_data(of_table) == data);
+    close_and_free(db);
+    CHECK(is_value(of_memtable, "in the memtable") && is_value(of_table, "in a table"));
+    trommel_value_free(of_memtable);
+    trommel_value_free(of_table);
+}
+
 void test_single_keys(const char *folder) {
     trommel_error *error;
     trommel_db *db = open_at(path_in(folder, "db"));

@@ -513,7 +513,7 @@ def test_exit_ends_a_long_call(tmp_path: Path) -> None:
     """
     delays = []
     for _ in range(3):
-        ended = run(code, str(tmp_path / "store"))
+        ended = run(code, str(tmp_path / "store"), timeout=300)
         at = time.monotonic()
         assert (ended.returncode, ended.stderr) == (0, "")
         takes, exits = map(float, ended.stdout.split())

@@ -24,8 +24,8 @@ const NAME: &CStr = c"arrow_array_stream";
 pub(crate) fn of_table(table: &Bound<'_, PyAny>) -> PyResult<ArrayStreamReader> {
     let capsule = table.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
     let content = capsule.pointer_checked(Some(NAME))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: by Arrow's interface, a capsule with this name has a stream, and one thread uses it. A
-    // stream that was moved out before is a released one, which the reader refuses.
+    // SAFETY: by Arrow's interface, a capsule with this name has a stream, and one thread uses it.
+    // A stream that was moved out before is a released one, which the reader refuses.
     #[expect(unsafe_code, reason = "no other crate reads the nulls of whole rows")]
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(content.as_ptr()) };
     let reader = ArrayStreamReader::try_new(stream);

@@ -292,8 +292,8 @@ pub(crate) fn lock_attached<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> Mutex
     mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs code that was given to a call, amid it: of Python, or of a library that makes tables. Nobody
-/// can end it, and it may wait for ever: the exit waits for it a while only.
+/// Runs code that was given to a call, amid it: of Python, or of a library that makes tables.
+/// Nobody can end it, and it may wait for ever: the exit waits for it a while only.
 pub(crate) fn called_back<T>(code: impl FnOnce() -> T) -> T {
     let _counted = Counted::among(&CALLED_BACK);
     code()
